@@ -6,7 +6,7 @@ Sizes are bounded before memory is spent (:mod:`~topox_core.io.limits`); this is
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -40,7 +40,9 @@ def limited_reading(file: str, size_bytes: int) -> Iterator[None]:
     """
     seconds = READING_S + READING_S_PER_MB * size_bytes / MB
     try:
-        with _memory(MAX_READING_BYTES), _time(seconds):
+        with ExitStack() as undo:
+            _limit_memory(MAX_READING_BYTES, undo)
+            _limit_time(seconds, undo)
             yield
     except MemoryError:
         most = as_mb(MAX_READING_BYTES)
@@ -53,37 +55,26 @@ def limited_reading(file: str, size_bytes: int) -> Iterator[None]:
         ) from None
 
 
-@contextmanager
-def _memory(most_bytes: int) -> Iterator[None]:
+def _limit_memory(most_bytes: int, undo: ExitStack) -> None:
     if resource is None or not _STATUS.exists():
-        yield
         return
     _, _, held = _STATUS.read_text().partition("VmData:")
     before = resource.getrlimit(resource.RLIMIT_DATA)
     most = int(held.split()[0]) * 1024 + most_bytes
     if before[1] != resource.RLIM_INFINITY:
         most = min(most, before[1])
+    undo.callback(resource.setrlimit, resource.RLIMIT_DATA, before)
     resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
-@contextmanager
-def _time(seconds: float) -> Iterator[None]:
+def _limit_time(seconds: float, undo: ExitStack) -> None:
     main = threading.current_thread() is threading.main_thread()
     if not main or not hasattr(signal, "setitimer"):
-        yield
         return
 
     def end(_number: int, _frame: FrameType | None) -> None:
         raise _OutOfTime
 
-    before = signal.signal(signal.SIGPROF, end)
+    undo.callback(signal.signal, signal.SIGPROF, signal.signal(signal.SIGPROF, end))
+    undo.callback(signal.setitimer, signal.ITIMER_PROF, 0)
     signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)

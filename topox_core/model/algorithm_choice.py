@@ -12,13 +12,13 @@ fluid ring, direct all-to-all or chain. The most specific key counts.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from itertools import chain, pairwise
 from math import gcd, inf
 from typing import NamedTuple
 
-from topox_core.errors import InputError, shown
-from topox_core.io.limits import check_whole, number_in
+from topox_core.errors import InputError, refuse_if, shown
+from topox_core.io.limits import number_in
 from topox_core.model.collective_steps import (
     ALGORITHMS,
     PARAMETERS,
@@ -93,17 +93,18 @@ def ring_strides(members: int, lowering: Lowering, group: str = "") -> tuple[int
     """
     if not lowering.strides:
         return distinct_rings(members)[: lowering.rings]
-    chosen: dict[int, None] = {}
     for stride in lowering.strides:
-        if gcd(stride, members) != 1:
-            raise InputError(
+        refuse_if(
+            (
+                gcd(stride, members) != 1,
                 f"stride {stride} makes no ring of {members} members: it must share no factor with {members}",
-                file="settings",
-                item=group,
-                field="strides",
-            )
-        chosen[stride % members] = None
-    return tuple(chosen)[: lowering.rings]
+            ),
+            file="settings",
+            item=group,
+            field="strides",
+        )
+    distinct = dict.fromkeys(stride % members for stride in lowering.strides)
+    return tuple(distinct)[: lowering.rings]
 
 
 def transfer_count(kind: str, members: int, rings: int, lowering: Lowering) -> int:
@@ -192,7 +193,6 @@ def _made_of(
 
 DEFAULT = "default"
 DEFAULT_CHUNKS = 8
-_wrong = partial(InputError, file="settings", field="algorithm")
 # Blocks that one step list moves, or dependencies among its messages: named before memory is spent.
 MAX_WORK = 2_000_000
 _NAME = re.compile(
@@ -226,54 +226,57 @@ def collective_key(kind: str, members: int, size_bytes: float) -> str:
 
 
 def check_algorithms(lowering: Lowering) -> None:
-    """Refuse keys and names of ``algorithm`` that mean nothing, and parameters out of range.
+    """Refuse keys and names of ``algorithm`` that mean nothing.
 
     Raises
     ------
     InputError
         If there are any; the key is named.
     """
-    check_whole(lowering.group, 0, file="settings", field="group")
-    check_whole(lowering.chunks, 0, file="settings", field="chunks")
-    check_whole(lowering.parts, file="settings", field="parts")
     for key, word in lowering.algorithm:
         kind, *more = str(key).split(":")
-        if (
-            kind not in ALGORITHMS
-            or len(more) > 2
-            or not all(0 <= number_in(one) < inf for one in more)
-        ):
-            raise _wrong(
+        refuse_if(
+            (
+                kind not in ALGORITHMS
+                or len(more) > 2
+                or not all(0 <= number_in(one) < inf for one in more),
                 f"must be kinds of collective ({', '.join(ALGORITHMS)}), with members and bytes as in "
-                f"all_reduce:8:1e+06 if wanted (got {shown(key)})"
-            )
+                f"all_reduce:8:1e+06 if wanted (got {shown(key)})",
+            ),
+            file="settings",
+            field="algorithm",
+        )
         _read(kind, word)
 
 
+@lru_cache(1_000)
 def _read(kind: str, word: str) -> Choice:
     """Return a word of ``algorithm``, what it does not say as 0; refuses an unknown one."""
     match = _NAME.fullmatch(str(word))
-    name, parameter = (match[1], int(match[2] or 0)) if match else ("", 0)
-    parts = int(match[3] or 0) if match else 0
-    if name != DEFAULT and name not in ALGORITHMS[kind]:
-        raise _wrong(
-            f"{kind} must be one of {', '.join((DEFAULT, *ALGORITHMS[kind]))} (got {shown(word)})"
-        )
-    if match and match[2] is not None and (not parameter or name not in PARAMETERS):
-        raise _wrong(f"{kind}={word}: only two_level(m) and chain(C) take a number above 0")
-    if match and match[3] is not None and (not parts or on_rings(kind, name)):
-        raise _wrong(f"{kind}={word}: parts are at least 1, and rings have none")
-    return Choice(name, parameter, parts, _shares(kind, name, word, match[4] if match else None))
-
-
-def _shares(kind: str, name: str, word: str, text: str | None) -> Shares:
-    """Return the uneven parts that a word names; none where it names none."""
-    if text is None:
-        return ()
-    shares = tuple(tuple(map(int, step.split(":"))) for step in text.split("|"))
-    if on_rings(kind, name) or name == DEFAULT or not all(all(step) for step in shares):
-        raise _wrong(f"{kind}={shown(word)}: uneven parts are above 0, and rings have none")
-    return shares
+    name, parameter, parts, uneven = match.groups() if match else ("", None, None, None)
+    shares = tuple(tuple(map(int, step.split(":"))) for step in uneven.split("|")) if uneven else ()
+    rings = on_rings(kind, name)
+    refuse_if(
+        (
+            name not in (DEFAULT, *ALGORITHMS[kind]),
+            f"{kind} must be one of {', '.join((DEFAULT, *ALGORITHMS[kind]))} (got {shown(word)})",
+        ),
+        (
+            parameter and not (int(parameter) and name in PARAMETERS),
+            f"{kind}={word}: only two_level(m) and chain(C) take a number above 0",
+        ),
+        (
+            parts and (rings or not int(parts)),
+            f"{kind}={word}: parts are at least 1, and rings have none",
+        ),
+        (
+            shares and (rings or name == DEFAULT or not all(map(all, shares))),
+            f"{kind}={shown(word)}: uneven parts are above 0, and rings have none",
+        ),
+        file="settings",
+        field="algorithm",
+    )
+    return Choice(name, int(parameter or 0), int(parts or 0), shares)
 
 
 class Chooser:
@@ -303,7 +306,7 @@ class Chooser:
         parts = 1 if shares else parts or self.lowering.parts
         choice = Choice(name, parameter, parts, shares)
         if problem := misfit(kind, choice, members):
-            raise _wrong(problem, item=collective)
+            raise InputError(problem, file="settings", item=collective, field="algorithm")
         return choice
 
     def parameter(self, name: str, members: int) -> int:

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.model.execution import EPS_MS, Circuits, Execution, in_port, out_port
+from topox_core.model.execution import EPS_MS, Execution, in_port, out_port
 from topox_core.model.transfer_graph import BARRIER, COMPUTE, TRANSFER, FloatArray, IntArray
 
 Waits = Literal["start", "dependency", "device", "port", "circuits"]
@@ -121,10 +121,11 @@ class _Constraints:
             before = _before(graph.devices()[0][held], self.start[held])
             known = before >= 0
             self.device_before[held[known]] = held[before[known]]
-        self.carried = np.unique(circuits.node)
+        # Of each transfer the circuit that begins first.
+        in_time = np.argsort(circuits.start_ms, kind="stable")
+        self.carried, first = np.unique(circuits.node[in_time], return_index=True)
         if len(circuits):
-            first = _first_rows(circuits)
-            node = circuits.node[first].astype(np.int64)
+            first, node = in_time[first], self.carried
             self.setup[node] = circuits.setup_ms[first]
             self.start[node] = np.maximum(self.start[node], circuits.start_ms[first])
             for row, before in enumerate(_port_holders(execution)):
@@ -194,13 +195,6 @@ class _Constraints:
         mine = (int(graph.source[node]), int(graph.destination[node]))
         shares = np.isin(graph.source[ended], mine) | np.isin(graph.destination[ended], mine)
         return [(0.0, 3, int(ended[np.argmax(shares)]))]
-
-
-def _first_rows(circuits: Circuits) -> NDArray[np.int64]:
-    """Return, for every transfer with a circuit, the row of its first one."""
-    order = np.lexsort((circuits.start_ms, circuits.node))
-    node = circuits.node[order]
-    return order[np.concatenate(([True], node[1:] != node[:-1]))].astype(np.int64)
 
 
 def _port_holders(execution: Execution) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

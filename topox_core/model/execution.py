@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.model.cluster import Cluster
-from topox_core.model.intervals import added_ms, covered_ms
+from topox_core.model.intervals import Line, added_ms, covered_ms
 from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray, TransferGraph
 
 
@@ -380,20 +380,15 @@ def ports_carrying_a_slot(execution: Execution, of: Rows = slice(None)) -> NDArr
         The circuits that count.
     """
     circuits, n, edge = execution.circuits, slots(execution), 1e-6 * execution.cluster.slot_ms
-    shown, start_ms = moments(execution), circuits.start_ms[of]
-    first = np.searchsorted(shown, start_ms - edge)
-    last = np.searchsorted(shown, circuits.end_ms[of] - edge) - 1
-    # Of a port a slot counts once: each circuit counts from behind those before it. Ports stand one
-    # behind the other on one axis, so that one running maximum serves all.
-    port = np.unique(out_port(circuits)[of], return_inverse=True)[1].astype(np.int64)
-    order = np.lexsort((start_ms, port))
-    own = port[order] * (n + 1)
-    first, last = own + first[order], own + np.minimum(last[order], n - 1)
-    before = np.concatenate(([-1], np.maximum.accumulate(last)[:-1]))
-    first = np.maximum(first, before + 1)
-    held = first <= last
-    begun = np.bincount((first - own)[held], minlength=n + 1)
-    ended = np.bincount((last - own)[held] + 1, minlength=n + 1)
+    shown = moments(execution)
+    first = np.searchsorted(shown, circuits.start_ms[of] - edge)
+    end = np.searchsorted(shown, circuits.end_ms[of] - edge)
+    # Of a port a slot counts once: each circuit counts from the end of those before it.
+    line = Line.of(out_port(circuits)[of], first, end)
+    shift = line.start - first[line.order]
+    begin = np.maximum(line.start, line.before)
+    held = begin < line.end
+    begun, ended = (np.bincount((at - shift)[held], minlength=n + 1) for at in (begin, line.end))
     busy: NDArray[np.int64] = np.cumsum(begun - ended)[:n]
     return busy
 

@@ -39,7 +39,6 @@ DEATHS = 2  # then a cell is to blame
 BROKEN = 5  # workers that died in a row; then one is asked whether it starts at all
 POLL_S = 0.5
 GRACE_S = 1.0  # for batches under way, once the time is up
-CLOSE_S = 1.0
 FUTURES_S = 0.2  # between two looks whether answers are still wanted
 AWAY_S = 300.0  # how long an executor is waited for that cannot be reached
 
@@ -80,7 +79,7 @@ class CellsResult(Generic[CellT, ResultT]):
         )
 
 
-class CellsRun(Generic[CellT, KeyT, ResultT]):
+class CellsRun(FunctionRun[CellsResult[CellT, ResultT], object], Generic[CellT, KeyT, ResultT]):
     """A run of cells, each one call of a function.
 
     A worker answers several cells at a time, as many as make about a tenth of a second. What a dead
@@ -122,7 +121,7 @@ class CellsRun(Generic[CellT, KeyT, ResultT]):
         seconds: float | None = None,
     ) -> None:
         self.cells = tuple(dict.fromkeys(cells))
-        self._key, self._function, self._shared = key, function, shared
+        self._key, self._of_cell, self._shared = key, function, shared
         self._on_results, self._seconds = on_results, seconds
         self._keeps = on_results is None or known is not None
         self._known: MutableMapping[KeyT, ResultT] = {} if known is None else known
@@ -142,26 +141,21 @@ class CellsRun(Generic[CellT, KeyT, ResultT]):
         self._under_way: dict[concurrent.futures.Future[list[Answer]], _Batch[CellT]] = {}
         self._news: SimpleQueue[concurrent.futures.Future[list[Answer]] | None] = SimpleQueue()
         self._latest_s: deque[float] = deque(maxlen=LATEST)
-        self._cancelled = self._closed = False
-        self._stopped = ""
-        self._failure: Exception | None = None
-        self._began, self._ended_s, self._away_s = time.monotonic(), 0.0, 0.0
-        self._thread: threading.Thread | None = None
-        if self._todo:
-            self._thread = threading.Thread(target=self._work, name="cells", daemon=True)
-            self._thread.start()
+        self._cancelled, self._ended_by, self._away_s = False, "", 0.0
+        super().__init__(self._compute, name="cells")
+        if self._first == len(self.cells):
+            self._thread.join()
 
     @property
     def running(self) -> bool:
         """Whether cells are still to come."""
-        return not self._closed and self._thread is not None and self._thread.is_alive()
+        return super().running and not self._stopped.is_set()
 
     @property
     def progress(self) -> RunProgress:
         """How many cells are done, and an estimate of the time left from their mean duration."""
         done, total = self._done, len(self.cells)
-        elapsed_s = self._ended_s or time.monotonic() - self._began
-        computed, away = done - self._first, self._away()
+        elapsed_s, computed, away = self.elapsed_s, done - self._first, self._away()
         return RunProgress(
             elapsed_s,
             done / total if total else 1.0,
@@ -170,9 +164,6 @@ class CellsRun(Generic[CellT, KeyT, ResultT]):
             words=f"{away}; {done:,} of {total:,} are kept" if away else "",
             left_s=elapsed_s / computed * (total - done) if computed and not away else None,
         )
-
-    def poll(self) -> None:
-        """Do nothing: results are taken in as they come."""
 
     def use(self, workers: int) -> None:
         """Have so many of its own workers compute from now on; cells that are being computed are finished."""
@@ -186,39 +177,35 @@ class CellsRun(Generic[CellT, KeyT, ResultT]):
 
     def close(self) -> None:
         """Compute no more cells, and end the run's own workers."""
-        self._closed = True
+        self._stopped.set()
         self._news.put(None)
-        if self._thread not in (None, threading.current_thread()):
-            self._thread.join(CLOSE_S)
-        self._ended_s = self._ended_s or time.monotonic() - self._began
+        super().close()
         if self._own is not None:
             self._own.kill()
 
     def result(self) -> CellsResult[CellT, ResultT]:
         """Return what is complete so far; raise what ``on_results`` raised."""
-        if self._failure is not None:
-            raise self._failure
+        super().result()
         with self._lock:
             there, failures = dict(self._results), dict(self._failures)
         results = {cell: there[cell] for cell in self.cells if cell in there}
-        return CellsResult(results, len(self.cells), self._cancelled, failures, self._stopped)
+        return CellsResult(results, len(self.cells), self._cancelled, failures, self._ended_by)
 
     # -- in the run's thread -----------------------------------------------------------------------
 
-    def _work(self) -> None:
+    def _compute(self, stop: Stop, _on_step: object) -> CellsResult[CellT, ResultT]:
         try:
-            while not (self._closed or self._stopped):
+            while not (stop() or self._ended_by):
                 self._send()
                 if not self._under_way and not self._todo and not self._suspects:
                     break
                 self._take(POLL_S)
-            self._let_go()
-        except Exception as error:
-            self._failure = error
         finally:
-            for future in self._under_way:
+            for future in list(self._under_way):
                 future.cancel()
-            self._ended_s = self._ended_s or time.monotonic() - self._began
+        # What is there at the end, whatever ended the run.
+        self._take(0.0 if stop() else 0.01)
+        return self.result()
 
     def _send(self) -> None:
         """Fill the window from what is to do; cells whose worker died come last, each alone."""
@@ -229,21 +216,19 @@ class CellsRun(Generic[CellT, KeyT, ResultT]):
                 self._submit(())  # does a worker start at all?
             return
         workers = self._workers()
-        while self._todo and len(self._under_way) < WINDOW * workers and not self._stopped:
+        while self._todo and len(self._under_way) < WINDOW * workers and not self._ended_by:
             size = min(self._size(), -(-len(self._todo) // workers))
             self._submit(tuple(self._todo.popleft() for _ in range(size)))
-        if self._suspects and not self._under_way and not self._stopped:
+        if self._suspects and not self._under_way and not self._ended_by:
             self._submit((self._suspects.popleft(),))
 
     def _submit(self, batch: _Batch[CellT]) -> None:
         most_s = max(MAX_S, self._task_s())
         try:
-            future = self._executor.submit(
-                answer_cells, self._function, self._shared, batch, most_s
-            )
+            future = self._executor.submit(answer_cells, self._of_cell, self._shared, batch, most_s)
         except (RuntimeError, InputError) as error:  # shut down, or broken
-            if not self._closed:
-                self._stopped = one_line(str(error))
+            if not self._stopped.is_set():
+                self._ended_by = one_line(str(error))
             return
         self._under_way[future] = batch
         future.add_done_callback(self._news.put)
@@ -287,13 +272,13 @@ class CellsRun(Generic[CellT, KeyT, ResultT]):
 
     def _blame(self, batch: _Batch[CellT], error: BaseException) -> None:
         """Deal with a batch that was not answered."""
-        if self._closed:
+        if self._stopped.is_set():
             return
         if isinstance(error, InputError):  # of the executor: cells' own come as answers
-            self._stopped = str(error)
+            self._ended_by = str(error)
         elif isinstance(error, WorkerDied | concurrent.futures.BrokenExecutor):
             if not batch:
-                self._stopped = "worker processes end as soon as they start"
+                self._ended_by = "worker processes end as soon as they start"
             self._broken += 1
             died = error if isinstance(error, WorkerDied) else WorkerDied(str(error))
             for cell in batch:
@@ -306,7 +291,7 @@ class CellsRun(Generic[CellT, KeyT, ResultT]):
             for cell in batch:
                 self._submit((cell,))
         elif not batch or not isinstance(error, Exception):
-            self._stopped = one_line(f"{type(error).__name__}: {error}")
+            self._ended_by = one_line(f"{type(error).__name__}: {error}")
         else:
             self._fail(batch[0], error)
 
@@ -323,12 +308,6 @@ class CellsRun(Generic[CellT, KeyT, ResultT]):
             self._failures[cell] = error
         self._done += 1
 
-    def _let_go(self) -> None:
-        """Take what is there at the end, whatever ended the run, and leave the rest."""
-        for future in list(self._under_way):
-            future.cancel()
-        self._take(0.0 if self._closed else 0.01)
-
     # -- of time and of the executor ---------------------------------------------------------------
 
     def _size(self) -> int:
@@ -343,7 +322,7 @@ class CellsRun(Generic[CellT, KeyT, ResultT]):
             return False
         over_s = time.monotonic() - self._began - self._seconds
         if over_s >= GRACE_S or (over_s >= 0 and not self._under_way):
-            self._stopped = f"the time of {self._seconds:g} s is up"
+            self._ended_by = f"the time of {self._seconds:g} s is up"
         return over_s >= 0
 
     def _is_away(self) -> bool:
@@ -353,7 +332,7 @@ class CellsRun(Generic[CellT, KeyT, ResultT]):
             return False
         self._away_s = self._away_s or time.monotonic()
         if time.monotonic() - self._away_s > AWAY_S:
-            self._stopped = f"{away} for {AWAY_S / 60:g} minutes"
+            self._ended_by = f"{away} for {AWAY_S / 60:g} minutes"
         return True
 
     def _away(self) -> str:

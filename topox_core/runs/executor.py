@@ -30,6 +30,7 @@ from loky.process_executor import ProcessPoolExecutor, ShutdownExecutorError
 
 from topox_core.errors import InputError, refuse_if
 from topox_core.runs.cores import NICENESS, lower_priority, on_all_cores
+from topox_core.runs.latest import Latest
 from topox_core.runs.run import Stop, Throttled
 
 # What Python says where another thread fills a cached property of what is just being pickled.
@@ -84,14 +85,11 @@ class Shared:
             return _held[self.digest]
         if self.content is None:
             raise NotSent(self.digest)
-        value = pickle.loads(self.content)
-        for old in list(_held)[: 1 - REMEMBERED or None]:
-            _held.pop(old, None)
-        _held[self.digest] = value
+        value = _held[self.digest] = pickle.loads(self.content)
         return value
 
 
-_held: dict[str, Any] = {}  # in a worker: shared values by digest, the latest ones
+_held: Latest[Any] = Latest(REMEMBERED)  # in a worker: shared values by digest
 
 
 class Answer(NamedTuple):

@@ -96,24 +96,19 @@ class Run(Protocol[ResultT_co]):
     @property
     def running(self) -> bool:
         """Whether the run goes on."""
-        ...
 
     @property
     def progress(self) -> RunProgress:
         """How far the run has come."""
-        ...
 
     def poll(self) -> object:
         """Take in what has happened since the last poll, and start what comes next."""
-        ...
 
     def cancel(self) -> None:
         """Ask the run to stop. Whatever is complete is kept."""
-        ...
 
     def close(self) -> None:
         """End the run at once and free its threads and processes; may be called twice."""
-        ...
 
     def result(self) -> ResultT_co | None:
         """Return the result as it stands, or None while there is none.
@@ -123,7 +118,6 @@ class Run(Protocol[ResultT_co]):
         Exception
             What ended the run, if it failed: :class:`~topox_core.errors.InputError` for bad input.
         """
-        ...
 
 
 class FunctionRun(Generic[ResultT, StepT]):
@@ -187,7 +181,8 @@ class FunctionRun(Generic[ResultT, StepT]):
     def close(self) -> None:
         """Ask the function to stop and wait a second for its end."""
         self._stopped.set()
-        self._thread.join(CLOSE_S)
+        if self._thread is not threading.current_thread():
+            self._thread.join(CLOSE_S)
 
     def result(self) -> ResultT | None:
         """Return what the function returned, or None while it runs; raise what it raised."""
@@ -226,8 +221,8 @@ class Turn:
     run: Run[Any]
 
 
-class RunsInTurn(Generic[ResultT]):
-    """Runs one after another; a :class:`~topox_core.runs.run.Run`.
+class RunsInTurn(FunctionRun[ResultT, object]):
+    """Runs one after another.
 
     Parameters
     ----------
@@ -250,79 +245,46 @@ class RunsInTurn(Generic[ResultT]):
         total: int | None = None,
     ) -> None:
         self._turns, self._read, self._unit, self._total = turns, read, unit, total
-        self._lock = threading.RLock()  # one thread takes it forward, another draws what is there
         self._turn: Turn | None = None
         self._done = 0  # pieces of the runs that have ended
-        self._cancelled = self._closed = False
-        self._began, self._ended_s = time.monotonic(), 0.0
-        self._next(None)
-
-    @property
-    def running(self) -> bool:
-        """Whether something is still to come."""
-        return self._turn is not None and not self._closed
+        self._complete = False
+        super().__init__(self._take_turns, name="in turn")
 
     @property
     def progress(self) -> RunProgress:
         """How far this one is, or all where it is known how many pieces there are."""
-        elapsed_s = self._ended_s or time.monotonic() - self._began
         turn, total = self._turn, self._total
-        if turn is None:
-            done = self._done if total is None else total
-            return RunProgress(elapsed_s, 1.0, done, done, self._unit)
+        if turn is None:  # the first is yet to begin, or the last has ended
+            share, all_ = float(self._complete), self._done if total is None else total
+            return RunProgress(self.elapsed_s, share, self._done, all_, self._unit)
         now = turn.run.progress
-        now = replace(now, elapsed_s=elapsed_s, words=turn.words, unit=self._unit or now.unit)
+        unit = self._unit or now.unit
+        now = replace(now, elapsed_s=self.elapsed_s, words=turn.words, unit=unit)
         if total is None:
             return now
         done = self._done + (now.done or 0)
         return replace(now, share=done / max(1, total), done=done, total=total)
 
-    def poll(self) -> None:
-        """Begin the next run once one has ended."""
-        with self._lock:
-            if self._turn is None or self._closed:
-                return
-            self._turn.run.poll()
-            if not self._turn.run.running:
-                self._next(self._turn)
-
     def cancel(self) -> None:
         """Stop; what is there is kept."""
-        with self._lock:
-            self._cancelled = True
-            if self._turn is not None:
-                self._turn.run.cancel()
-            self.close()
-
-    def close(self) -> None:
-        """End the run at once."""
-        with self._lock:
-            self._closed = True
-            self._ended_s = self._ended_s or time.monotonic() - self._began
-            if self._turn is not None:
-                self._turn.run.close()
-            self._turns.close()
+        self.close()
 
     def result(self) -> ResultT:
-        """Return what there is."""
-        with self._lock:
-            return self._read(self._turn, self._turn is None and not self._cancelled)
+        """Return what there is; raise what ended one of them, if it failed."""
+        super().result()
+        return self._read(self._turn, self._complete)
 
-    def _next(self, ended: Turn | None) -> None:
-        """Take the result of the run that has ended, and begin the next one that does not end at once."""
-        while True:
-            try:
-                if ended is None:
-                    self._turn = next(self._turns)
-                else:
-                    self._done += ended.run.progress.done or 0
-                    result = ended.run.result()
-                    ended.run.close()
-                    self._turn = self._turns.send(result)
-            except StopIteration:
-                self._turn = None
-                self._ended_s = self._ended_s or time.monotonic() - self._began
-                return
-            if self._turn.run.running:
-                return
-            ended = self._turn
+    def _take_turns(self, stop: Stop, _on_step: object) -> ResultT:
+        result, ended = None, 0
+        try:
+            while not stop():
+                turn = self._turns.send(result)
+                self._done, self._turn = self._done + ended, turn
+                result = finish(turn.run, stop)
+                ended = turn.run.progress.done or 0
+        except StopIteration:
+            self._done = self._done + ended if self._total is None else self._total
+            self._turn, self._complete = None, True
+        finally:
+            self._turns.close()
+        return self.result()

@@ -2,13 +2,13 @@
 
 import itertools
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from topox_core.io.limits import MAX_RUN_DEPENDENCIES, check_count
+from topox_core.model.groups import by_key
 from topox_core.model.intervals import covered_ms
 from topox_core.traces.matching import Clocks
 from topox_core.traces.recording import launch_us
@@ -65,8 +65,7 @@ def cut_lane(step: StepOfRank, waits: Waits) -> CutLane:
     reached = np.maximum.accumulate(by_launch) if n else by_launch
     posts: list[Cut] = []
     latest: dict[int, float] = {}
-    for entry in step.entries:
-        kernel = entry.kernel
+    for kernel in step.entries:
         asked = launch_us(kernel)
         i = int(np.searchsorted(lane.start_us, kernel.start_us, side="right")) - 1
         before = int(np.searchsorted(launched, asked))
@@ -114,8 +113,8 @@ def _earlier(step: StepOfRank, waits: Waits, posts: list[Cut]) -> tuple[tuple[in
     on_stream: dict[int, int] = {}
     total = 0
     for number, entry in enumerate(step.entries):
-        stream, (after, _) = entry.kernel.stream, posts[number]
-        reach = bisect_right(asked, launch_us(entry.kernel))
+        stream, (after, _) = entry.stream, posts[number]
+        reach = bisect_right(asked, launch_us(entry))
         latest = waited[max(0, reach - MAX_WAITED) : reach][::-1]
         found.append(
             (
@@ -171,8 +170,10 @@ def assemble(
     """
     lanes = {rank: cut_lane(steps[rank], waits[rank]) for rank in sorted(steps)}
     begin = min(step.begin_us - clocks.offset_us[rank] for rank, step in steps.items())
-    ends = [_end_us(call, steps, clocks) - begin for call in calls]
-    order = sorted(range(len(calls)), key=lambda c: (ends[c], calls[c].places))
+    ended = sorted(
+        ((_end_us(call, steps, clocks) - begin, call) for call in calls),
+        key=lambda one: (one[0], one[1].places),
+    )
     nodes: list[Node] = []
     first_of: dict[int, int] = {}
     for rank, lane in lanes.items():
@@ -190,26 +191,25 @@ def assemble(
                 )
             )
     # Of each rank's entry, the calls that are its parts.
-    of_entry: dict[tuple[int, int], list[int]] = defaultdict(list)
-    names = _group_names(calls[c] for c in order)
-    for number, c in enumerate(order):
-        call = calls[c]
-        for rank, entry, _ in call.places:
-            of_entry[rank, entry].append(len(nodes))
-        node = _call_node(number, call, ends[c] / 1000, steps, clocks, names, begin)
-        told = [waits[rank].evidence[entry] for rank, entry, _ in call.places]
-        node.evidence = max(told, key=STRENGTH.index, default="")
-        nodes.append(node)
-    for number, c in enumerate(order):
-        node = nodes[len(nodes) - len(order) + number]
+    of_entry = by_key(
+        ((rank, entry), at)
+        for at, (_, call) in enumerate(ended, len(nodes))
+        for rank, entry, _ in call.places
+    )
+    names = _group_names(call for _, call in ended)
+    for number, (end_us, call) in enumerate(ended):
+        node = _call_node(number, call, end_us / 1000, steps, clocks, names, begin)
         before: dict[int, None] = {}
-        for rank, entry, _ in calls[c].places:
+        for rank, entry, _ in call.places:
             lane = lanes[rank]
             if lane.posted_after[entry] >= 0:
                 before[first_of[rank] + lane.posted_after[entry]] = None
             for other in lane.earlier[entry]:
                 before.update(dict.fromkeys(of_entry.get((rank, other), [])))
-        node.waits = [at for at in before if nodes[at] is not node]
+        node.waits = [at for at in before if at != len(nodes)]
+        told = [waits[rank].evidence[entry] for rank, entry, _ in call.places]
+        node.evidence = max(told, key=STRENGTH.index, default="")
+        nodes.append(node)
     for (rank, entry), found in of_entry.items():
         piece_number = lanes[rank].resumed_by[entry]
         if piece_number is not None and piece_number < len(lanes[rank].pieces):
@@ -251,7 +251,7 @@ def _call_node(
     names: Mapping[frozenset[int], str],
     begin: float,
 ) -> Node:
-    kernels = [(rank, steps[rank].entries[entry].kernel) for rank, entry, _ in call.places]
+    kernels = [(rank, steps[rank].entries[entry]) for rank, entry, _ in call.places]
     streams = ",".join(
         f"{rank}:{kernel.stream}" for rank, kernel in sorted(kernels, key=lambda p: p[0])
     )
@@ -281,7 +281,7 @@ def _call_node(
 def _end_us(call: Node, steps: Mapping[int, StepOfRank], clocks: Clocks) -> float:
     """Return when a call ended on the common clock: the median over ranks, of parts of batches the first."""
     entries = [(rank, steps[rank].entries[entry]) for rank, entry, _ in call.places]
-    ends = [one.kernel.end_us - clocks.offset_us[rank] for rank, one in entries]
+    ends = [one.end_us - clocks.offset_us[rank] for rank, one in entries]
     single = all(len(one.parts) == 1 for _, one in entries)
     return float(np.median(ends)) if single else min(ends)
 

@@ -158,12 +158,8 @@ class _Builder:
     wrappers: int = 0
     named: dict[str, frozenset[int]] = field(default_factory=dict)
     everyone: tuple[int, ...] = ()
-    # Dependencies of nodes that stand for nothing, each with what it passes on.
-    passed_on: int = 0
     # What stands for a node of a rank: a position in ``nodes``.
     place: dict[tuple[int, int], int] = field(default_factory=dict)
-    # Of each node of ``nodes`` the nodes of ranks that it stands for.
-    stands_for: list[Members] = field(default_factory=list)
 
     def build(self) -> None:
         """Make nodes of all ranks, then their dependencies."""
@@ -251,10 +247,9 @@ class _Builder:
         self._add(made, [(rank, at)])
 
     def _add(self, made: Node, members: Members) -> None:
-        """Take a node that stands for some of ranks, and waits for what they wait for."""
+        """Take a node that stands for some of ranks, and will wait for what they wait for."""
         self.place.update(dict.fromkeys(members, len(self.nodes)))
         self.nodes.append(made)
-        self.stands_for.append(members)
 
     def _collective(self, name: str, k: int, members: Members) -> None:
         nodes = [self.ranks[rank].nodes[at] for rank, at in members]
@@ -344,39 +339,25 @@ class _Builder:
 
     def _link(self) -> None:
         """Give every node what it waits for, looking through nodes that stand for nothing."""
-        total = 0
-        stands = self._stand_ins()
-        for number, node in enumerate(self.nodes):
-            waited = [
-                (rank, before)
-                for rank, at in self.stands_for[number]
-                for before in self.ranks[rank].nodes[at].waits
-            ]
-            # Counted before it is done: a file of 48 kB can ask for 10 s of it.
-            total += sum(len(stands[one]) for one in waited)
-            check_count(total, MAX_RUN_DEPENDENCIES, _DEPENDENCIES)
-            found = dict.fromkeys(node.waits)
-            for one in waited:
-                found.update(dict.fromkeys(stands[one]))
-            found.pop(number, None)
-            node.waits = list(found)
-
-    def _stand_ins(self) -> dict[tuple[int, int], tuple[int, ...]]:
-        """Return, of every node of a rank, the positions that whoever waits for it waits for."""
-        stands: dict[tuple[int, int], tuple[int, ...]] = {}
-        for rank, one in self.ranks.items():
+        found = [dict.fromkeys(node.waits) for node in self.nodes]
+        counted: Counter[bool] = Counter()
+        for rank, one in sorted(self.ranks.items()):
             waits = [node.waits for node in one.nodes]
+            # Of every node of the rank the positions that whoever waits for it waits for.
+            stands: dict[int, tuple[int, ...]] = {}
             for at in order_of(waits):
                 own = self.place.get((rank, at))
+                # Counted before it is done, those that are passed on by themselves: a file of 48 kB can
+                # ask for 10 s of it.
+                counted[own is None] += sum(len(stands[before]) for before in waits[at])
+                check_count(counted[own is None], MAX_RUN_DEPENDENCIES, _DEPENDENCIES)
+                through = dict.fromkeys(k for before in waits[at] for k in stands[before])
+                stands[at] = tuple(through) if own is None else (own,)
                 if own is not None:
-                    stands[rank, at] = (own,)
-                    continue
-                # Counted before those that stand twice are put together: that is what it costs.
-                self.passed_on += sum(len(stands[rank, before]) for before in waits[at])
-                check_count(self.passed_on, MAX_RUN_DEPENDENCIES, _DEPENDENCIES)
-                through = dict.fromkeys(k for before in waits[at] for k in stands[rank, before])
-                stands[rank, at] = tuple(through)
-        return stands
+                    found[own].update(through)
+        for number, node in enumerate(self.nodes):
+            found[number].pop(number, None)
+            node.waits = list(found[number])
 
 
 def _pair(node: ChakraNode, rank: int, file: str) -> tuple[int, int, int]:

@@ -231,7 +231,7 @@ def align(steps: Mapping[int, StepOfRank], calls: Sequence[Node]) -> Clocks:
     for call in calls:
         entries = [(rank, steps[rank].entries[entry]) for rank, entry, _ in call.places]
         single = all(len(entry.parts) == 1 for _, entry in entries)
-        by_call[single].append([(rank, entry.kernel.end_us) for rank, entry in entries])
+        by_call[single].append([(rank, entry.end_us) for rank, entry in entries])
     # A kernel of several sends and receives ends with the last of them: it tells less.
     rough, exact = (
         by_key(

@@ -376,7 +376,7 @@ def _check_one_recording(steps: Mapping[int, StepOfRank], matched: Matched, cloc
     longest = max(step.end_us - step.begin_us for step in steps.values())
     if clocks.largest_us > FAR_APART_SHARE * longest and len(steps) > 1:
         ends = (
-            [(steps[r].entries[e].kernel.end_us - clocks.offset_us[r], r) for r, e, _ in c.places]
+            [(steps[r].entries[e].end_us - clocks.offset_us[r], r) for r, e, _ in c.places]
             for c in matched.calls
         )
         extremes = ((min(row), max(row)) for row in ends)

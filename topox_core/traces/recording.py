@@ -65,7 +65,11 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel that communicates."""
+    """A kernel that communicates.
+
+    ``parts``: all that is told of it, once :func:`entries_of` has put it together; a batch of sends and
+    receives has several.
+    """
 
     start_us: float
     end_us: float
@@ -74,6 +78,7 @@ class Kernel:
     stream: int
     name: str
     args: Mapping[str, Any]
+    parts: tuple[Meta, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,20 +163,12 @@ class Recording:
 # -- communications with all that is told of them -------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One communication kernel; a batch of sends and receives has several parts."""
-
-    kernel: Kernel
-    parts: tuple[Meta, ...]
-
-
 def launch_us(kernel: Kernel) -> float:
     """Return when the host asked for a kernel; its start where that was not recorded."""
     return kernel.start_us if math.isnan(kernel.launch_us) else kernel.launch_us
 
 
-def entries_of(recording: Recording, host: Sequence[Meta] | None = None) -> tuple[Entry, ...]:
+def entries_of(recording: Recording, host: Sequence[Meta] | None = None) -> tuple[Kernel, ...]:
     """Return the communications of a file in order of launch.
 
     Parameters
@@ -187,7 +184,7 @@ def entries_of(recording: Recording, host: Sequence[Meta] | None = None) -> tupl
     ordered = sorted(recording.kernels, key=lambda k: (launch_us(k), k.start_us, k.stream))
     scopes, launches = Scopes(recording.scopes), _launches(recording)
     told = host if host is not None and len(host) == len(ordered) else None
-    entries: list[Entry] = []
+    entries: list[Kernel] = []
     previous: dict[int, float] = {}
     members = 0
     with errors_in_file(recording.file):
@@ -197,8 +194,9 @@ def entries_of(recording: Recording, host: Sequence[Meta] | None = None) -> tupl
                 parts = _parts(kernel, scopes, launches[kernel.thread], since)
             if told is not None and len(parts) == 1:
                 parts = (parts[0].completed(told[number]),)
-            entries.append(Entry(kernel, tuple(_with_group(part, recording) for part in parts)))
-            members += sum(len(part.ranks or ()) for part in entries[-1].parts)
+            grouped = tuple(_with_group(part, recording) for part in parts)
+            entries.append(replace(kernel, parts=grouped))
+            members += sum(len(part.ranks or ()) for part in grouped)
             refuse_if(
                 (
                     members > MAX_CALL_MEMBERS,

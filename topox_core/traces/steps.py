@@ -11,7 +11,16 @@ import numpy as np
 
 from topox_core.errors import InputError, refuse_if
 from topox_core.traces.kineto import ends_early
-from topox_core.traces.recording import Entry, Floats, Ints, Recording, Scope, Step, Work, launch_us
+from topox_core.traces.recording import (
+    Floats,
+    Ints,
+    Kernel,
+    Recording,
+    Scope,
+    Step,
+    Work,
+    launch_us,
+)
 from topox_core.traces.run_graph import spans
 
 # The step of a file that names none.
@@ -41,7 +50,7 @@ class StepOfRank:
     recording: Recording
     number: int
     lane: Work
-    entries: tuple[Entry, ...]
+    entries: tuple[Kernel, ...]
     begin_us: float
     end_us: float
     has_predecessor: bool
@@ -63,7 +72,7 @@ class RankSteps:
     def __init__(
         self,
         recording: Recording,
-        entries: Sequence[Entry],
+        entries: Sequence[Kernel],
         told: Sequence[tuple[Scope, int]] = (),
     ) -> None:
         self.recording, self.entries = recording, tuple(entries)
@@ -76,10 +85,7 @@ class RankSteps:
         self._of_work = self._steps_of(launched)
         self._of_entry = self._steps_of(
             np.array(
-                [
-                    one.kernel.launch_us if recording.has_launches else launch_us(one.kernel)
-                    for one in entries
-                ],
+                [one.launch_us if recording.has_launches else launch_us(one) for one in entries],
                 np.float64,
             )
         )
@@ -111,7 +117,7 @@ class RankSteps:
         """Return the ends of all activities of a step, communications among them."""
         if at < 0:
             return np.zeros(0)
-        calls = [self.entries[n].kernel.end_us for n in np.flatnonzero(self._of_entry == at)]
+        calls = [self.entries[n].end_us for n in np.flatnonzero(self._of_entry == at)]
         return np.concatenate((self.recording.work.end_us[self._of_work == at], calls))
 
     def _incomplete(self, last: int) -> set[int]:
@@ -155,9 +161,9 @@ class RankSteps:
         place = {number: k for k, number in enumerate(inside)}
         told = tuple((scope, place[n]) for scope, n in self._told if n in place)
         before = self._ends_of(at - 1)
-        first = min([*lane.start_us[:1].tolist(), *(e.kernel.start_us for e in entries)])
+        first = min([*lane.start_us[:1].tolist(), *(e.start_us for e in entries)])
         begin = max(first, float(before.max())) if len(before) else first
-        end = max([*lane.end_us.tolist(), *(e.kernel.end_us for e in entries), begin])
+        end = max([*lane.end_us.tolist(), *(e.end_us for e in entries), begin])
         known = self._known[at]
         return StepOfRank(
             recording,

@@ -52,11 +52,11 @@ class Waits:
             on = np.flatnonzero(work.stream == streams[at])
             order = on[np.lexsort((work.start_us[on], launch[on]))]
             self._streams[int(streams[at])] = (launch[order], order.tolist())
-        self._launch = [launch_us(one.kernel) for one in self._entries]
-        self._end = [one.kernel.end_us for one in self._entries]
+        self._launch = [launch_us(one) for one in self._entries]
+        self._end = [one.end_us for one in self._entries]
         self._sends = [all(p.kind in (SEND, RECEIVE) for p in one.parts) for one in self._entries]
         self._unwaited = list(range(count))  # in order of launch
-        self._on_stream = by_key((one.kernel.stream, c) for c, one in enumerate(self._entries))
+        self._on_stream = by_key((one.stream, c) for c, one in enumerate(self._entries))
         if len(work):
             self._find(min(*launch.tolist(), *self._launch, np.inf))
 
