@@ -56,8 +56,8 @@ OFF: dict[str, tuple[str, str, str]] = {
     ),
     "bits of slots": (
         "schedule/generation/list_scheduler.py",
-        "plain = pairs == 0 and bool(",
-        "plain = pairs < 0 and bool(",
+        "pairs == 0 and bool(",
+        "pairs < 0 and bool(",
     ),
 }
 # What only circuits with a delay know is not asked without one.

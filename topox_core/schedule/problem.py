@@ -121,14 +121,16 @@ class Problem:
 
     @cached_property
     def uses(self) -> tuple[Int, Int32, Int]:
-        """What tasks hold while they run, as (task, row, how much): resources, and devices in the rows behind them."""
+        """What tasks hold while they run, as (task, row, how much) by task: resources, and devices in the rows behind them."""
         held = np.flatnonzero(self.device >= 0)
+        task = np.concatenate((row_of_entry(self.demand_ptr), held))
+        row = np.concatenate((self.demand_resource, self.device[held] + len(self.capacity)))
+        amount = np.concatenate((self.demand_amount, np.ones(len(held))))
+        by_task = np.argsort(task, kind="stable")
         return (
-            np.concatenate((row_of_entry(self.demand_ptr), held)),
-            np.concatenate((self.demand_resource, self.device[held] + len(self.capacity))).astype(
-                np.int32
-            ),
-            np.concatenate((self.demand_amount, np.ones(len(held)))).astype(np.int64),
+            task[by_task],
+            row[by_task].astype(np.int32),
+            amount[by_task].astype(np.int64),
         )
 
     def held_by_row(self) -> Iterator[tuple[int, Int, Int]]:

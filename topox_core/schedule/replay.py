@@ -27,6 +27,7 @@ from topox_core.model.transfer_graph import (
 from topox_core.schedule.circuits.held_ports import PortNumbers
 from topox_core.schedule.kernels.known_order import (
     AROUND,
+    CIRCUIT,
     Holders,
     Orders,
     Places,
@@ -221,8 +222,7 @@ def _carried_out(
     out_port, in_port = _port_numbers(graph, cluster, ports)
     holders = Holders(
         np.where(length_ms > 0, order.device, -1).astype(np.int32),
-        _of_nodes(n, ports.node, out_port),
-        _of_nodes(n, ports.node, in_port),
+        np.stack([_of_nodes(n, ports.node, port) for port in (out_port, in_port)]),
         _of_nodes(n, ports.node, ports.switch),
     )
     orders = orders_of(sequence, holders, places)
@@ -283,7 +283,7 @@ def starts_in_order(
 
     ended = np.full(len(length), -np.inf)
     start = following(ended)
-    before = np.concatenate([orders.before_out, orders.before_in, orders.before_place])
+    before = orders.before[:CIRCUIT]
     last = np.unique(AROUND - before[before <= AROUND])  # who is waited for around the clock
     if not len(last):
         return start
@@ -318,7 +318,7 @@ def _held_back(
     end = start + length
     ended = end - end.max()
     lack = 0.0
-    for before in (orders.before_out, orders.before_in, orders.before_place):
+    for before in orders.before[:CIRCUIT]:
         first = np.flatnonzero(before <= AROUND)
         needed = ended[AROUND - before[first]] + np.where(orders.changed[first], dark, 0.0)
         lack = max(lack, float((needed - start[first]).max(initial=0.0)))

@@ -305,61 +305,48 @@ def prove(
     TooFewPortsError
         If no links suffice, whatever the grouping and the rings.
     """
-    proof = _Proof(search, start, form)
-    bound_s = 0.0 if search.stop() else proof.searched_s()
-    best = proof.best or search.all_at_once()
-    proved = bound_s >= best.round_s * (1 - TOLERANCE)
-    bound_s = best.round_s if proved else max(bound_s, proof.bound_s)
-    bound = RoundBound(bound_s, BOUND_BY, f"{form.words}, any rings", any_rings=True)
-    return best, bound, "" if proved else UNPROVED.format(proof.ended)
+    jobs, best, ended = search.jobs, start, "Stopped before the proof"
+    proved_s = known_s = 0.0  # what no round is below: once the worker is done, and by now
 
+    def take(step: Found | float) -> None:
+        """Take what the worker found: a bound, or a round, which is measured here."""
+        nonlocal best, known_s
+        shortest_s = math.inf if best is None else best.round_s
+        if isinstance(step, Found):
+            # The links of Algorithm 2 are the fastest; its own may stay where others change.
+            served = search.round(step.group, form, rings=step.rings, source=SOURCE)
+            kept = with_links(search, served, step)
+            search.note(kept.round_s, SOURCE)
+            best = shortest(best, served, kept)
+        elif (bound_s := min(step, shortest_s)) > known_s * (1 + 1e-4):
+            known_s = bound_s
+            search.note(shortest_s, BOUND_BY, max(bound_s, search.floor.round_s), always=True)
 
-@dataclass
-class _Proof:
-    """What is known while a worker searches."""
-
-    search: Search
-    best: Round | None
-    form: RoundForm
-    bound_s: float = 0.0
-    ended: str = "Stopped before the proof"
-
-    def searched_s(self) -> float:
-        """Search for something shorter than the best round; return what none is below."""
-        search, jobs = self.search, self.search.jobs
+    if not search.stop():
+        # No round that is worth a thought takes longer, even if none is known.
         computing_s = max((job.train_s + job.aggregate_s for job in jobs.jobs), default=0.0)
         stage_s = Traffic.of(jobs, search.settings.reading).longest_stage_s
-        # No round that is worth a thought takes longer, even if none is known.
         most_s = 4 * (stage_s + computing_s + search.dark_s)
-        if self.best is not None:
-            most_s = self.best.round_s * (1 - TOLERANCE / 10)
+        if best is not None:
+            most_s = best.round_s * (1 - TOLERANCE / 10)
         try:
-            return call_in_worker(
+            proved_s = call_in_worker(
                 search_rounds,
                 jobs,
                 replace(search.settings, time_limit_s=search.left_s),
                 most_s or 1.0,
-                self.form.all_train,
+                form.all_train,
                 stop=search.stop,
-                on_step=self._take,
+                on_step=take,
                 grace_s=GRACE_S,
             )
         except WorkerDied as death:
-            self.ended = str(death).capitalize()
-            return 0.0
-
-    def _take(self, step: Found | float) -> None:
-        """Take what the worker found: a bound, or a round, which is measured here."""
-        search, shortest_s = self.search, math.inf if self.best is None else self.best.round_s
-        if isinstance(step, Found):
-            # The links of Algorithm 2 are the fastest; its own may stay where others change.
-            served = search.round(step.group, self.form, rings=step.rings, source=SOURCE)
-            kept = with_links(search, served, step)
-            search.note(kept.round_s, SOURCE)
-            self.best = shortest(self.best, served, kept)
-        elif (bound_s := min(step, shortest_s)) > self.bound_s * (1 + 1e-4):
-            self.bound_s = bound_s
-            search.note(shortest_s, BOUND_BY, max(bound_s, search.floor.round_s), always=True)
+            ended = str(death).capitalize()
+    answer = best or search.all_at_once()
+    proved = proved_s >= answer.round_s * (1 - TOLERANCE)
+    bound_s = answer.round_s if proved else max(proved_s, known_s)
+    bound = RoundBound(bound_s, BOUND_BY, f"{form.words}, any rings", any_rings=True)
+    return answer, bound, "" if proved else UNPROVED.format(ended)
 
 
 def with_links(search: Search, served: Round, found: Found) -> Round:

@@ -21,6 +21,7 @@ from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.schedule.kernels.known_order import IN, OUT
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.samples import SAMPLES, load_sample
@@ -324,7 +325,7 @@ def test_phases_follow_each_other_as_early_as_possible_and_switches_carry_no_mor
         before = graph.pred_idx[graph.pred_ptr[j] : graph.pred_ptr[j + 1]]
         assert (end_ms[before] <= start_ms[j] + 1e-9).all()
     begin_ms, node = start_ms - 0.5 * orders.changed, by_phases.booked_ports.node
-    for before in (orders.before_out, orders.before_in):
+    for before in orders.before[[OUT, IN]]:
         follows = np.flatnonzero(before >= 0)
         assert (end_ms[before[follows]] <= begin_ms[follows] + 1e-9).all()
     for at in (begin_ms[node] + 1e-9).tolist():

@@ -91,7 +91,7 @@ def test_the_local_search_finds_every_published_optimum(real_inputs, name, optim
     problem = instance(real_inputs, name)
     planner = Planner.of(problem, best_bound(problem, 0).ticks, continuous=False, dark_slots=0)
     search = LocalSearch(planner, planner.best_plan())
-    while search.makespan > optimum and search.steps < 150_000:  # some seconds of one core
+    while search.cost[0] > optimum and search.steps < 150_000:  # some seconds of one core
         search.go_on(500)
     assert search.best_plan().makespan == optimum
     assert violation(problem, search.best_plan().start) is None

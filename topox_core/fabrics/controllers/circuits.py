@@ -135,7 +135,8 @@ class Profile:
     def orders(self) -> Orders:
         """Who comes before whom, around the clock where the iteration repeats."""
         known = self.known
-        held = Holders(known.switch, known.out_port, known.in_port, known.switch)
+        ports = np.stack([known.out_port, known.in_port])
+        held = Holders(known.switch, ports, known.switch)
         return around(known.orders, held) if self.repeats else known.orders
 
     def provisioned_start_ms(self, first: bool = False) -> FloatArray:

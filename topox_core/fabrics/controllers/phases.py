@@ -30,7 +30,7 @@ from topox_core.model.csr import grouped, ranks, row_of_entry
 from topox_core.model.transfer_graph import IntArray, TransferGraph
 from topox_core.runs.latest import Latest
 from topox_core.runs.run import Stop
-from topox_core.schedule.kernels.known_order import Holders, Places, orders_of
+from topox_core.schedule.kernels.known_order import IN, OUT, Holders, Places, orders_of
 from topox_core.topology.routing import wired
 
 # Changes that even out the planes of a phase, and transfers looked at in all.
@@ -162,11 +162,11 @@ def _in_order(profile: Profile, rank: IntArray, plane: IntArray) -> Profile:
         for number, side in zip(numbers, (0, 0, in_side), strict=True)
     )
     nobody, nothing = np.full(len(rank), -1, np.int32), np.zeros(0, np.int64)
-    holders = Holders(nobody, out_port, in_port, switch)
+    holders = Holders(nobody, np.stack([out_port, in_port]), switch)
     order = np.argsort(rank).astype(np.int32)
     orders = orders_of(order, holders, Places(0, 0, 0, nothing, nothing))
     # A transfer also waits for the last users of its ports, and where one changes for its set-up.
-    sides = [(np.flatnonzero(side >= 0), side) for side in (orders.before_out, orders.before_in)]
+    sides = [(np.flatnonzero(side >= 0), side) for side in orders.before[[OUT, IN]]]
     later = np.concatenate([at for at, _ in sides])
     first = np.concatenate([row_of_entry(tasks.succ_ptr), *(side[at] for at, side in sides)])
     then = np.concatenate([tasks.succ_idx, later]).astype(np.int32)

@@ -18,7 +18,14 @@ from topox_core.compiled import compiled, compiled_in_place
 from topox_core.fabrics.kernels.state import earlier
 from topox_core.model.heap import pop, push
 from topox_core.model.transfer_graph import FloatArray, IntArray
-from topox_core.schedule.kernels.known_order import Orders
+from topox_core.schedule.kernels.known_order import (
+    DEVICE,
+    IN,
+    OUT,
+    PLACE,
+    Orders,
+    nobody_before,
+)
 
 NEVER = -1e300  # a port that was not used yet
 UP, FRESH, CHANGED = 0, 1, 2  # the very circuit stands; both ports unused; a port must change
@@ -220,14 +227,7 @@ def first_come_first_served(
     length, way = tasks.length, 1 if wiring.half else 0
     n = len(length)
     device_free, device_last = np.zeros(tasks.devices), np.full(tasks.devices, -1, np.int32)
-    orders = Orders(
-        np.empty(n, np.int32),
-        np.full(n, -1, np.int32),
-        np.full(n, -1, np.int32),
-        np.full(n, -1, np.int32),
-        np.full(n, -1, np.int32),
-        np.zeros(n, np.bool_),
-    )
+    orders = nobody_before(np.empty(n, np.int32))
     requests = Requests(
         np.zeros(n),
         np.full(n, -1, np.int32),
@@ -276,20 +276,18 @@ def first_come_first_served(
                     out_port,
                     in_port,
                 )
-                orders.before_out[j], orders.before_in[j] = (
-                    ports.last[out_port],
-                    ports.last[in_port],
-                )
+                orders.before[OUT, j] = ports.last[out_port]
+                orders.before[IN, j] = ports.last[in_port]
                 ports.free[out_port], ports.free[in_port] = start + length[j], start + length[j]
                 ports.held[out_port], ports.held[in_port] = 2 * in_port, 2 * out_port + way
                 ports.last[out_port], ports.last[in_port] = j, j
                 if place >= 0:
-                    orders.before_place[j] = ports.place_last[place]
+                    orders.before[PLACE, j] = ports.place_last[place]
                     ports.place_free[place], ports.place_last[place] = start + length[j], j
             elif tasks.device[j] >= 0:
                 d = tasks.device[j]
                 start = max(start, device_free[d])
-                orders.before_device[j] = device_last[d]
+                orders.before[DEVICE, j] = device_last[d]
                 device_free[d], device_last[d] = start + length[j], j
             requests.start[j], orders.sequence[done] = start, j
             done += 1

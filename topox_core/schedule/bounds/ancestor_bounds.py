@@ -32,8 +32,7 @@ def uses_of(problem: Problem) -> Uses:
         )
         unique, number = np.unique(code, return_inverse=True)
         pair[on_port], pairs = number.astype(np.int32), len(unique)
-    order = np.lexsort((resource, task))
-    return Uses(pointer_of(task, p.n), resource[order], work[order], pair[order], pairs, p.rooms)
+    return Uses(pointer_of(task, p.n), resource, work, pair, pairs, p.rooms)
 
 
 def ancestor_heads_and_tails(

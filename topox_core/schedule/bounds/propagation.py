@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from topox_core.model.csr import pointer_of
+from topox_core.model.csr import grouped, pointer_of
 from topox_core.runs.run import AfterSeconds, Stop, any_of, never
 from topox_core.schedule.bounds.ancestor_bounds import (
     ancestor_bound,
@@ -66,18 +66,18 @@ class Propagator:
         lone = (p.pair < 0) | (np.bincount(p.pair[p.pair >= 0], minlength=1)[p.pair] == 1)
         counts = lone[task] & (p.duration[task] > 0)
         task, resource, demand = task[counts], resource[counts], demand[counts]
-        by_resource = np.lexsort((task, resource))
         rows, ports = len(p.rooms), len(p.capacity)
+        task_ptr, entry = grouped(resource, np.arange(len(task)), rows)
         unit = np.where(np.arange(rows) < ports, p.ticks_per_slot, 1)
         return Constraints(
             Precedence(p.order, p.pred_ptr, p.pred_idx, p.duration, np.ones_like(p.duration)),
-            pointer_of(resource, rows),
-            task[by_resource].astype(np.int32),
-            demand[by_resource],
+            task_ptr,
+            task[entry].astype(np.int32),
+            demand[entry],
             p.rooms,
             unit.astype(np.int64),
             pointer_of(task, p.n),
-            resource[np.lexsort((resource, task))].astype(np.int32),
+            resource,
         )
 
     def worthwhile(self, horizon: int) -> bool:

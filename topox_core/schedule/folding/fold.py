@@ -110,17 +110,16 @@ def _refined(problem: Problem, orbit: Int32, most: int) -> Int32 | None:
     looks = np.stack([orbit, p.duration, p.on_grid], axis=1).astype(np.int64)
     alike = np.unique(looks, axis=0, return_inverse=True)[1]
     colour = _numbered(alike).astype(np.uint64) + np.uint64(1)
-    device = np.zeros(p.devices, np.uint64)
-    resource = p.capacity.astype(np.uint64)
+    rows = np.append(p.capacity, np.zeros(p.devices)).astype(np.uint64)  # no port is like a device
     count = 0
     while True:
-        gather(around, colour, device, resource)
-        sweep(p.order, around, colour, device, resource)
-        sweep(p.order[::-1].copy(), around, colour, device, resource)
+        gather(around, colour, rows)
+        sweep(p.order, around, colour, rows)
+        sweep(p.order[::-1].copy(), around, colour, rows)
         orbits = len(np.unique(colour))
         if orbits > most:
             return None
-        now = orbits + len(np.unique(device)) + len(np.unique(resource))
+        now = orbits + len(np.unique(rows))
         if now == count:
             return _numbered(colour)
         count = now
@@ -129,17 +128,16 @@ def _refined(problem: Problem, orbit: Int32, most: int) -> Int32 | None:
 def surroundings(problem: Problem) -> Surroundings:
     """Return what a task's colour looks at; tasks of no time hold nothing."""
     p = problem
-    lasts = p.duration > 0
-    owner = row_of_entry(p.demand_ptr)
+    task, row, amount = p.uses
+    lasts = p.duration[task] > 0
     return Surroundings(
         p.pred_ptr,
         p.pred_idx,
         p.succ_ptr,
         p.succ_idx,
-        np.where(lasts, p.device, -1).astype(np.int32),
-        p.demand_ptr,
-        p.demand_resource,
-        np.where(lasts[owner], p.demand_amount, 0).astype(np.int32),
+        pointer_of(task[lasts], p.n),
+        row[lasts],
+        amount[lasts].astype(np.int32),
     )
 
 
@@ -189,10 +187,10 @@ def _by_room(problem: Problem, orbit: Int32, ports: bool = True) -> Int32 | None
     """
     around = surroundings(problem)
     if not ports:
-        around = around._replace(demand_ptr=np.zeros(problem.n + 1, np.int32))
+        around = around._replace(amount=around.amount * (around.row >= len(problem.capacity)))
     tasks = np.arange(problem.n, dtype=np.int32)
     pointer, members = grouped(orbit, tasks, int(orbit.max()) + 1)
-    part = first_fit(pointer, members, around, problem.capacity, problem.devices, MAX_PARTS)
+    part = first_fit(pointer, members, around, problem.rooms, MAX_PARTS)
     return None if part.min() < 0 else part
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from topox_core.errors import refuse_if
-from topox_core.model.csr import grouped, pointer_of, ranks, row_of_entry, row_pointer
+from topox_core.model.csr import pointer_of, ranks, row_of_entry, row_pointer
 from topox_core.model.passes import heads, tails
 from topox_core.schedule.circuits.held_ports import (
     Booking,
@@ -30,7 +30,7 @@ from topox_core.schedule.kernels.continuous import (
 )
 from topox_core.schedule.kernels.parallel import parallel
 from topox_core.schedule.kernels.serial import serial
-from topox_core.schedule.kernels.tasks import Rows, Tasks, by_rank, turned
+from topox_core.schedule.kernels.tasks import Tasks, by_rank, turned
 from topox_core.schedule.problem import Int, Int32, Problem, SwitchNetwork
 from topox_core.schedule.source import TraceSource
 
@@ -114,10 +114,8 @@ class Generator:
         order = p.order
         head = heads(order, p.pred_ptr, p.pred_idx, p.duration, p.slot_clock)
         tail = tails(order, p.succ_ptr, p.succ_idx, p.duration)
-        device_ptr = pointer_of(p.device[p.device >= 0], p.devices)
         pairs = int(p.pair.max(initial=-1)) + 1
-        task, row, _ = p.uses  # devices behind the ports
-        plain = pairs == 0 and bool((p.demand_amount == 1).all())
+        task, row, amount = p.uses
         tasks = Tasks(
             p.pred_ptr,
             p.pred_idx,
@@ -126,17 +124,14 @@ class Generator:
             p.duration,
             p.on_grid,
             p.ticks_per_slot,
-            p.device,
-            device_ptr,
-            p.demand_ptr,
-            p.demand_resource,
-            p.demand_amount,
-            p.capacity,
+            pointer_of(task, p.n),
+            row,
+            amount.astype(np.int32),
+            p.rooms.astype(np.int32),
+            pointer_of(p.device[p.device >= 0], p.devices),
             p.pair,
             pairs,
-            plain,
-            plain and p.ticks_per_slot == 1,
-            Rows(*grouped(task, row, p.n), p.rooms.astype(np.int32)),
+            pairs == 0 and bool((p.demand_amount == 1).all()),
         )
         return Generator(
             p, order, head, tail, tasks, turned(tasks), 2 * (bound // p.ticks_per_slot) + 64

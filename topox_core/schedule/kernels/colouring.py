@@ -108,18 +108,6 @@ def balance(k: int, limit: int, at: Int32, ends: Int32, colour: Int32) -> None:
 
 
 @compiled
-def added(pieces: Int, count: int, edge: int, colour: int, first: int, end: int) -> Int:
-    """Return ``pieces`` with one more column at ``count``, in an array twice as wide if there is no room."""
-    if count == pieces.shape[1]:
-        wider = np.empty((4, 2 * count), np.int64)
-        wider[:, :count] = pieces
-        pieces = wider
-    pieces[0, count], pieces[1, count] = edge, colour
-    pieces[2, count], pieces[3, count] = first, end
-    return pieces
-
-
-@compiled
 def colour_slots(
     ends: Int32, first: Int, end: Int, servers: int, colours: int, k: int, limit: int
 ) -> Int:
@@ -139,7 +127,7 @@ def colour_slots(
     where = np.full(edges, -1, np.int32)
     count = 0
     load = np.zeros(colours // k, np.int32)
-    pieces, size = np.empty((4, 2 * edges + 16), np.int64), 0
+    pieces = [(0, 0, 0, 0)]  # so that its type is known
     b, f = 0, 0
     while f < edges:
         t = end[finishes[f]]
@@ -153,8 +141,7 @@ def colour_slots(
             at[0, x, c], at[1, y, c] = -1, -1
             last[0, x, c], last[1, y, c] = y, x
             load[c // k] -= 1
-            pieces = added(pieces, size, e, c, since[e], t)
-            size += 1
+            pieces.append((int(e), int(c), int(since[e]), int(t)))
             active[where[e]] = active[count - 1]
             where[active[count - 1]] = where[e]
             count -= 1
@@ -178,10 +165,9 @@ def colour_slots(
             e = active[i]
             load[colour[e] // k] += 1
             if shown[e] >= 0 and shown[e] != colour[e] and since[e] < t:
-                pieces = added(pieces, size, e, shown[e], since[e], t)
-                size += 1
+                pieces.append((int(e), int(shown[e]), int(since[e]), int(t)))
                 x, y = ends[0, e], ends[1, e]
                 last[0, x, shown[e]], last[1, y, shown[e]] = y, x
                 since[e] = t
             shown[e] = colour[e]
-    return pieces[:, :size]
+    return np.array(pieces)[1:].T

@@ -19,6 +19,7 @@ from topox_core.schedule.kernels.serial import (
     FAR,
     FIRST,
     NOTHING,
+    TASK,
     earliest_on_port,
     ended_by,
     hold_device,
@@ -170,35 +171,21 @@ def choose_ports(
 
 
 @compiled
-def changes(base: Int, count: Int32, booked: Int, repeats: bool) -> int:
-    """Return how many circuits had to be set up: an end of theirs held another one before.
+def changes(base: Int, count: Int32, booked: Int, tasks: int, repeats: bool) -> int:
+    """Return for how many of the ``tasks`` a circuit had to be set up: an end of theirs held another one before.
 
-    Where the iteration repeats, the last circuit of a port is before its first.
+    Where the iteration repeats, the last circuit of a port is before its first; else that stands
+    already.
     """
-    first, circuit = booked[FIRST], booked[CIRCUIT]
-    changed = 0
+    changed = np.zeros(tasks, np.bool_)
     for p in range(len(count)):
-        for i in range(base[p], base[p] + count[p]):
-            held = circuit[i]
-            if held == _before_booking(base, count, circuit, p, i, repeats):
-                continue
-            other = held >> 1
-            # The same booking at the other end: counted there already if that port changes as well
-            # and comes first.
-            low, high = base[other], base[other] + count[other]
-            q = low + np.searchsorted(first[low:high], first[i])
-            if other < p and circuit[q] != _before_booking(base, count, circuit, other, q, repeats):
-                continue
-            changed += 1
-    return changed
-
-
-@compiled
-def _before_booking(base: Int, count: Int32, circuit: Int, p: int, i: int, repeats: bool) -> int:
-    """Return the circuit that a port holds before one of its bookings: that very one where it stands already."""
-    if i > base[p]:
-        return int(circuit[i - 1])
-    return int(circuit[base[p] + count[p] - 1] if repeats else circuit[i])
+        first, last = base[p], base[p] + count[p] - 1
+        held = booked[CIRCUIT, last if repeats else first] if count[p] > 0 else NOTHING
+        for i in range(first, last + 1):
+            if booked[CIRCUIT, i] != held:
+                changed[booked[TASK, i]] = True
+            held = booked[CIRCUIT, i]
+    return int(changed.sum())
 
 
 @compiled
@@ -214,43 +201,45 @@ def serial_on_ports(
     # Taken apart here once: handing so large a record on to a function for every task would cost
     # more than the work itself.
     duration, slot, on_grid = tasks.duration, tasks.slot, tasks.on_grid
-    device, device_ptr = tasks.device, tasks.device_ptr
+    ptr, row, device_ptr = tasks.ptr, tasks.row, tasks.device_ptr
     pred_ptr, pred_idx = tasks.pred_ptr, tasks.pred_idx
     base, dark, limit = ports.port_ptr, ports.dark, ports.limit
-    n = len(sequence)
-    start = np.zeros(n, np.int64)
+    n, first_device = len(sequence), len(tasks.capacity) - len(device_ptr) + 1
+    end = np.zeros(n, np.int64)
     switch_of = np.full(n, -1, np.int32)
     out_of, in_of = switch_of.copy(), switch_of.copy()
-    on_device = np.zeros((3, device_ptr[-1]), np.int64)
+    on_device = np.zeros((4, device_ptr[-1]), np.int64)
     held = np.zeros(len(device_ptr) - 1, np.int32)
-    booked = np.zeros((3, base[-1]), np.int64)
+    booked = np.zeros((4, base[-1]), np.int64)
     count = np.zeros(len(base) - 1, np.int32)
     carried = np.zeros((ports.switches, horizon if limit > 0 else 0), np.int32)
     way = 1 if ports.half else 0
     makespan = 0
     for i in range(n):
         j = sequence[i]
-        t = ready_at(j, start, duration, pred_ptr, pred_idx)
+        t = ready_at(j, end, pred_ptr, pred_idx)
         if on_grid[j]:
             s, slots = -(-t // slot), duration[j] // slot
             if slots > 0:
                 s, r, a, b = choose_ports(j, s, slots, ports, before, booked, count, carried)
                 if limit > 0:
                     if s + slots > horizon:
-                        return start, -1, switch_of, out_of, in_of, 0, before
+                        return end, -1, switch_of, out_of, in_of, 0, before
                     for u in range(max(0, s - dark), s + slots):
                         carried[r, u] += 1
-                insert(booked, base[a], count[a], s, slots, 2 * b)
+                insert(booked, base[a], count[a], s, slots, 2 * b, j)
                 count[a] += 1
-                insert(booked, base[b], count[b], s, slots, 2 * a + way)
+                insert(booked, base[b], count[b], s, slots, 2 * a + way, j)
                 count[b] += 1
                 switch_of[j], out_of[j], in_of[j] = r, a, b
             t = s * slot
-        elif device[j] >= 0 and duration[j] > 0:
-            t = hold_device(on_device, held, device[j], device_ptr[device[j]], t, duration[j])
-        start[j] = t
-        makespan = max(makespan, t + duration[j])
-    changed = changes(base, count, booked, before.repeats)
+        elif duration[j] > 0 and ptr[j + 1] > ptr[j]:
+            d = row[ptr[j]] - first_device
+            t = hold_device(on_device, held, d, device_ptr[d], t, duration[j])
+        end[j] = t + duration[j]
+        makespan = max(makespan, end[j])
+    start = end - duration
+    changed = changes(base, count, booked, n, before.repeats)
     if not before.repeats:
         return start, makespan, switch_of, out_of, in_of, changed, before
     after = nothing_before(len(count), True)
@@ -261,7 +250,5 @@ def serial_on_ports(
             if booked[CIRCUIT, last] != booked[CIRCUIT, base[p]]:
                 back = booked[END, last] + dark - booked[FIRST, base[p]]
                 makespan = max(makespan, back * slot)
-    for p in range(len(count)):  # on the clock of the next iteration
-        if count[p] > 0:
-            after.free[p] -= makespan // slot
+    after.free[:] -= np.where(count > 0, makespan // slot, 0)  # on the clock of the next iteration
     return start, makespan, switch_of, out_of, in_of, changed, after

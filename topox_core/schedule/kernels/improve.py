@@ -1,6 +1,8 @@
 """Iterated local search in one compiled loop: move, justify backwards and forwards, keep what is no later."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from topox_core.compiled import compiled
 from topox_core.schedule.kernels.continuous import (
@@ -16,9 +18,14 @@ from topox_core.schedule.problem import Int, Int32
 
 SEVERAL_FROM, MAX_MOVES = 5_000, 8  # tasks, from which on one move changes next to nothing; moves
 KEYS_A_SLOT = 64  # finer differences between keys than this are none
-# What ``State.number`` holds.
-NUMBERS = 7
-MAKESPAN, CHANGES, LATENESS, NOW_CHANGES, STEP, HORIZON, IDLE = range(NUMBERS)
+# The numbers of a search: makespan and circuit changes of the best schedule, lateness and changes of the
+# one it stands at, candidates so far, those since the last gain, and the horizon in slots.
+NUMBERS = np.dtype(
+    [
+        (name, np.int64)
+        for name in ("makespan", "changes", "late", "now_changes", "steps", "idle", "horizon")
+    ]
+)
 
 
 class State(NamedTuple):
@@ -26,15 +33,14 @@ class State(NamedTuple):
 
     ``best`` is the sequence that gives the best schedule, from ports that hold ``best_before``;
     ``before`` is what candidates find there: what the schedule that the search stands at has left.
-    ``number`` holds its makespan and circuit changes, lateness and changes of ``now``, the candidates
-    so far, the horizon in slots and the candidates since the last gain.
+    ``at`` has one entry of :data:`NUMBERS`.
     """
 
     now: Int
     best: Int32
     before: Before
     best_before: Before
-    number: Int
+    at: np.recarray[Any, Any]
 
 
 class SearchSpace(NamedTuple):
@@ -125,19 +131,18 @@ def justified(key: Float, space: SearchSpace, before: Before, horizon: int) -> C
 @compiled
 def take(state: State, candidate: Candidate, late: int, space: SearchSpace) -> bool:
     """Stand at a candidate if it is no worse; return whether it is better."""
-    number, makespan, changed = state.number, candidate.makespan, candidate.changes
-    worse = late > number[LATENESS] or (late == number[LATENESS] and changed > number[NOW_CHANGES])
-    if worse:
+    at, makespan, changed = state.at[0], candidate.makespan, candidate.changes
+    if late > at.late or (late == at.late and changed > at.now_changes):
         return False
-    better = bool(late < number[LATENESS] or changed < number[NOW_CHANGES])
+    better = bool(late < at.late or changed < at.now_changes)
     state.now[:] = candidate.start
-    number[LATENESS], number[NOW_CHANGES] = late, changed
-    if makespan < number[MAKESPAN] or (makespan == number[MAKESPAN] and changed < number[CHANGES]):
+    at.late, at.now_changes = late, changed
+    if makespan < at.makespan or (makespan == at.makespan and changed < at.changes):
         state.best[:] = candidate.sequence
         _note(state.best_before, state.before)
-        if makespan < number[MAKESPAN]:
-            number[LATENESS] = missed(candidate, space, max(space.target, makespan - 1))
-        number[MAKESPAN], number[CHANGES] = makespan, changed
+        if makespan < at.makespan:
+            at.late = missed(candidate, space, max(space.target, makespan - 1))
+        at.makespan, at.changes = makespan, changed
     if candidate.after.repeats:
         _note(state.before, candidate.after)
     return better
@@ -158,22 +163,22 @@ def improve(state: State, space: SearchSpace, candidates: int, random: Random) -
     before the lower bound), then the fewest changes. ``random`` goes on where it was, so the same
     seed and number of candidates give the same schedule, in however many calls.
     """
-    number, tasks = state.number, space.tasks
+    at, tasks = state.at[0], space.tasks
     moves = MOVES if space.on_ports else CIRCUIT
     for _ in range(candidates):
-        enough = max(space.target, number[MAKESPAN] - 1)
+        enough = max(space.target, at.makespan - 1)
         several = len(state.now) >= SEVERAL_FROM and random.random() < 0.5
         times = int(random.integers(2, MAX_MOVES + 1)) if several else 1
         move = Move(int(random.integers(0, moves)), times, random.random() < 0.5)
         key = moved(random, move, state.now, space.tail, enough, tasks, space.rows)
-        candidate = justified(key, space, state.before, number[HORIZON])
+        candidate = justified(key, space, state.before, at.horizon)
         if candidate.makespan < 0:
             return False
         late = missed(candidate, space, enough)
-        number[STEP] += 1
-        number[IDLE] += 1
+        at.steps += 1
+        at.idle += 1
         if take(state, candidate, late, space):
-            number[IDLE] = 0
-        if number[MAKESPAN] <= space.target and number[CHANGES] == 0:
+            at.idle = 0
+        if at.makespan <= space.target and at.changes == 0:
             break
     return True

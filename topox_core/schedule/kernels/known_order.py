@@ -14,20 +14,20 @@ from topox_core.schedule.problem import Int, Int32
 
 Float = NDArray[np.float64]
 NOBODY, AROUND = -1, -2
+OUT, IN, PLACE, DEVICE = range(4)  # rows of ``Orders.before``; of them may go around:
+CIRCUIT = 3  # the first so many
 
 
 class Orders(NamedTuple):
     """Who comes before whom: a linear extension of all orders, and each node's predecessor in each (-1: none).
 
-    ``before_out``, ``before_in`` and ``before_place`` may go :data:`AROUND` the clock. ``changed`` says
-    that one of a transfer's two ports held another circuit before.
+    ``before`` has a row for the out-port, the in-port, the place on a switch and the device; all but
+    the last may go :data:`AROUND` the clock. ``changed`` says that one of a transfer's two ports held
+    another circuit before.
     """
 
     sequence: Int32
-    before_device: Int32
-    before_out: Int32
-    before_in: Int32
-    before_place: Int32
+    before: Int32
     changed: NDArray[np.bool_]
 
 
@@ -38,8 +38,7 @@ class Holders(NamedTuple):
     """
 
     device: Int32
-    out_port: Int32
-    in_port: Int32
+    port: Int32
     switch: Int32
 
 
@@ -54,40 +53,45 @@ class Places(NamedTuple):
 
 
 @compiled
+def nobody_before(sequence: Int32) -> Orders:
+    """Return the orders of nodes that hold nothing."""
+    n = len(sequence)
+    return Orders(sequence, np.full((4, n), NOBODY, np.int32), np.zeros(n, np.bool_))
+
+
+@compiled
 def orders_of(sequence: Int32, holders: Holders, places: Places) -> Orders:
     """Return the orders of a plan whose nodes run in ``sequence`` (a node of no length holds nothing)."""
-    n = len(sequence)
-    nobody = np.full(n, -1, np.int32)
-    orders = Orders(
-        sequence, nobody, nobody.copy(), nobody.copy(), nobody.copy(), np.zeros(n, np.bool_)
-    )
-    last_device = np.full(holders.device.max() + 1 if n else 0, -1, np.int32)
-    ports = max(holders.out_port.max(), holders.in_port.max()) + 1 if n else 0
-    last_port = np.full(ports, -1, np.int32)
-    for i in range(n):
-        j = sequence[i]
-        d, a, b = holders.device[j], holders.out_port[j], holders.in_port[j]
+    orders = nobody_before(sequence)
+    last_device = np.full(holders.device.max() + 1 if len(sequence) else 0, NOBODY, np.int32)
+    last_port = np.full(holders.port.max() + 1 if len(sequence) else 0, NOBODY, np.int32)
+    for j in sequence:
+        d = holders.device[j]
         if d >= 0:
-            orders.before_device[j] = last_device[d]
+            orders.before[DEVICE, j] = last_device[d]
             last_device[d] = j
-        if a >= 0:
-            for side in range(2):
-                before = last_port[a if side == 0 else b]
-                if side == 0:
-                    orders.before_out[j] = before
-                else:
-                    orders.before_in[j] = before
-                if before >= 0 and (holders.out_port[before] != a or holders.in_port[before] != b):
+        for side in (OUT, IN):
+            port = holders.port[side, j]
+            if port >= 0:
+                known = orders.before[side, j] = last_port[port]
+                if known >= 0 and _differ(holders, known, j):
                     orders.changed[j] = True
-            last_port[a], last_port[b] = j, j
+                last_port[port] = j
     if places.limit > 0:
         _order_on_switches(orders, holders, places)
     return orders
 
 
 @compiled
+def _differ(holders: Holders, i: int, j: int) -> bool:
+    """Return whether two transfers need different circuits."""
+    port = holders.port
+    return bool(port[OUT, i] != port[OUT, j] or port[IN, i] != port[IN, j])
+
+
+@compiled
 def _order_on_switches(orders: Orders, holders: Holders, places: Places) -> None:
-    """Fill ``before_place``: by set-up, each circuit takes the place left last among those free by then.
+    """Fill the order of places: by set-up, each circuit takes the place left last among those free by then.
 
     If none is free (a plan that keeps eq. 7 has always one), it waits for the place freed first.
     """
@@ -109,7 +113,7 @@ def _order_on_switches(orders: Orders, holders: Holders, places: Places) -> None
                 soonest = p
         if best < 0:
             best = soonest
-        orders.before_place[j] = last[best]
+        orders.before[PLACE, j] = last[best]
         free[best], last[best] = places.end[j], j
 
 
@@ -119,33 +123,29 @@ def around(orders: Orders, holders: Holders) -> Orders:
 
     A place that changes hands between two iterations goes to whoever takes it first in the next one.
     """
-    n = len(orders.sequence)
-    before = (orders.before_out.copy(), orders.before_in.copy(), orders.before_place.copy())
-    ports = max(holders.out_port.max(), holders.in_port.max()) + 1 if n else 0
-    last, chain = np.full(ports, NOBODY, np.int32), np.arange(n)
-    last_of_chain = np.arange(n)
-    for i in range(n):
-        j = orders.sequence[i]
-        if holders.out_port[j] >= 0:
-            last[holders.out_port[j]], last[holders.in_port[j]] = j, j
-            if before[2][j] >= 0:
-                chain[j] = chain[before[2][j]]
+    n, before = len(orders.sequence), orders.before.copy()
+    last = np.full(holders.port.max() + 1 if n else 0, NOBODY, np.int32)
+    chain, last_of_chain = np.arange(n), np.arange(n)
+    for j in orders.sequence:
+        if holders.port[OUT, j] >= 0:
+            last[holders.port[OUT, j]], last[holders.port[IN, j]] = j, j
+            if before[PLACE, j] >= 0:
+                chain[j] = chain[before[PLACE, j]]
             last_of_chain[chain[j]] = j
     changed = np.zeros(n, np.bool_)
     for j in range(n):
-        a, b = holders.out_port[j], holders.in_port[j]
-        if a < 0:
+        if holders.port[OUT, j] < 0:
             continue
-        for side in range(2):
-            known = before[side][j]
+        for side in (OUT, IN):
+            known = before[side, j]
             if known < 0:
-                known = last[a if side == 0 else b]
-                before[side][j] = AROUND - known
-            if holders.out_port[known] != a or holders.in_port[known] != b:
+                known = last[holders.port[side, j]]
+                before[side, j] = AROUND - known
+            if _differ(holders, known, j):
                 changed[j] = True
-        if before[2][j] < 0 and last_of_chain[chain[j]] != j:
-            before[2][j] = AROUND - last_of_chain[chain[j]]
-    return Orders(orders.sequence, orders.before_device, before[0], before[1], before[2], changed)
+        if before[PLACE, j] < 0 and last_of_chain[chain[j]] != j:
+            before[PLACE, j] = AROUND - last_of_chain[chain[j]]
+    return Orders(orders.sequence, before, changed)
 
 
 @compiled
@@ -178,14 +178,13 @@ def in_known_order(
     ``ended`` is when each node ended in the iteration before, on this one's clock.
     """
     start = np.zeros(len(length))
-    for i in range(len(orders.sequence)):
-        j = orders.sequence[i]
-        t = _end_before(start, length, ended, orders.before_device[j], 0.0)
+    for j in orders.sequence:
+        t = _end_before(start, length, ended, orders.before[DEVICE, j], 0.0)
         for e in range(pred_ptr[j], pred_ptr[j + 1]):
             t = max(t, start[pred_idx[e]] + length[pred_idx[e]])
-        idle = _end_before(start, length, ended, orders.before_out[j], -np.inf)
-        idle = _end_before(start, length, ended, orders.before_in[j], idle)
-        idle = _end_before(start, length, ended, orders.before_place[j], idle)
+        idle = -np.inf
+        for k in range(CIRCUIT):
+            idle = _end_before(start, length, ended, orders.before[k, j], idle)
         t = max(t, idle + (dark if orders.changed[j] else 0.0))
         if slot > 0 and on_grid[j]:
             # Less than rounding adds to a multiple; whole ticks below 1e12 stay as they are.

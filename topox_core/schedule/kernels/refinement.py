@@ -1,4 +1,4 @@
-"""Colour refinement of tasks, devices and ports together, and the parts that a colour must be cut into.
+"""Colour refinement of tasks and of what they hold together, and the parts that a colour must be cut into.
 
 Colours are 64-bit numbers. Equal neighbourhoods give equal colours; unequal ones give unequal
 colours up to a collision of the mixing function, which can only make a folding coarser than it
@@ -11,28 +11,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.compiled import compiled
-from topox_core.schedule.problem import Int32
+from topox_core.schedule.problem import Int, Int32
 
 Colour = NDArray[np.uint64]
 
-# Odd constants of splitmix64 (Steele, Lea and Flood, OOPSLA 2014, figure 13, variant 13), and four
-# words that keep what comes before, what comes after, devices and ports apart.
+# Odd constants of splitmix64 (Steele, Lea and Flood, OOPSLA 2014, figure 13, variant 13), and three
+# words that keep what comes before, what comes after and what is held apart.
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 BEFORE, AFTER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
-DEVICE, PORT = np.uint64(0x165667B19E3779F9), np.uint64(0xD6E8FEB86659FD93)
+HELD = np.uint64(0xD6E8FEB86659FD93)
 
 
 class Surroundings(NamedTuple):
-    """What a task's colour looks at: precedence both ways, its device, and the resources it uses."""
+    """What a task's colour looks at: precedence both ways, and the rows it holds (CSR over tasks) with how much of each."""
 
     pred_ptr: Int32
     pred_idx: Int32
     succ_ptr: Int32
     succ_idx: Int32
-    device: Int32
-    demand_ptr: Int32
-    demand_resource: Int32
-    demand_amount: Int32
+    ptr: Int32
+    row: Int32
+    amount: Int32
 
 
 @compiled
@@ -44,13 +43,7 @@ def mixed(x: Any) -> Any:
 
 
 @compiled
-def sweep(
-    order: Int32,
-    around: Surroundings,
-    colour: Colour,
-    device_colour: Colour,
-    resource_colour: Colour,
-) -> None:
+def sweep(order: Int32, around: Surroundings, colour: Colour, row_colour: Colour) -> None:
     """Recolour the tasks one after the other, in place: by their own colour and the multisets of colours around them."""
     for i in range(len(order)):
         j = order[i]
@@ -61,11 +54,8 @@ def sweep(
         for e in range(around.succ_ptr[j], around.succ_ptr[j + 1]):
             later += mixed(colour[around.succ_idx[e]])
         held = np.uint64(0)
-        if around.device[j] >= 0:
-            held += mixed(device_colour[around.device[j]] ^ DEVICE)
-        for e in range(around.demand_ptr[j], around.demand_ptr[j + 1]):
-            amount = np.uint64(around.demand_amount[e])
-            held += mixed(resource_colour[around.demand_resource[e]] + amount * PORT)
+        for e in range(around.ptr[j], around.ptr[j + 1]):
+            held += mixed(row_colour[around.row[e]] + np.uint64(around.amount[e]) * HELD)
         word = mixed(colour[j] + BEFORE)
         word = mixed(word + earlier)
         word = mixed((word ^ AFTER) + later)
@@ -73,73 +63,46 @@ def sweep(
 
 
 @compiled
-def gather(
-    around: Surroundings, colour: Colour, device_colour: Colour, resource_colour: Colour
-) -> None:
-    """Recolour devices and resources, in place: by their own colour and the multiset of their tasks' colours."""
-    on_device = np.zeros(len(device_colour), np.uint64)
-    on_resource = np.zeros(len(resource_colour), np.uint64)
+def gather(around: Surroundings, colour: Colour, row_colour: Colour) -> None:
+    """Recolour rows, in place: by their own colour and the multiset of their tasks' colours."""
+    on_row = np.zeros(len(row_colour), np.uint64)
     for j in range(len(colour)):
         word = mixed(colour[j])
-        if around.device[j] >= 0:
-            on_device[around.device[j]] += word
-        for e in range(around.demand_ptr[j], around.demand_ptr[j + 1]):
-            on_resource[around.demand_resource[e]] += mixed(
-                word + np.uint64(around.demand_amount[e])
-            )
-    for d in range(len(device_colour)):
-        device_colour[d] = mixed(mixed(device_colour[d]) + on_device[d])
-    for r in range(len(resource_colour)):
-        resource_colour[r] = mixed(mixed(resource_colour[r]) + on_resource[r])
+        for e in range(around.ptr[j], around.ptr[j + 1]):
+            on_row[around.row[e]] += mixed(word + np.uint64(around.amount[e]))
+    for r in range(len(row_colour)):
+        row_colour[r] = mixed(mixed(row_colour[r]) + on_row[r])
 
 
 @compiled
 def first_fit(
-    members_ptr: Int32,
-    members: Int32,
-    around: Surroundings,
-    capacity: Int32,
-    devices: int,
-    most: int,
+    members_ptr: Int32, members: Int32, around: Surroundings, capacity: Int, most: int
 ) -> Int32:
     """Return the part of its orbit that each task goes to, so that all tasks of a part can run at once.
 
     ``members`` are the tasks of each orbit in compressed rows. In their order, each goes to the first
-    part in which its device is free and its resources have room; -1 for all if an orbit needs more
-    than ``most`` parts.
+    part in which its rows have room; -1 for all if an orbit needs more than ``most`` parts.
     """
     part = np.zeros(len(members), np.int32)
-    busy = np.zeros((devices, most), np.bool_)
     use = np.zeros((len(capacity), most), np.int32)
     for o in range(len(members_ptr) - 1):
-        for m in range(members_ptr[o], members_ptr[o + 1]):
-            j = members[m]
-            d = around.device[j]
-            low, high = around.demand_ptr[j], around.demand_ptr[j + 1]
-            p = 0
-            while p < most:
-                fits = d < 0 or not busy[d, p]
-                for e in range(low, high):
-                    r = around.demand_resource[e]
-                    if use[r, p] + around.demand_amount[e] > capacity[r]:
-                        fits = False
-                if fits:
-                    break
-                p += 1
-            if p == most:
-                part[:] = -1
-                return part
+        orbit = members[members_ptr[o] : members_ptr[o + 1]]
+        for j in orbit:
+            p, fits = -1, False
+            while not fits:
+                p, fits = p + 1, True
+                if p == most:
+                    part[:] = -1
+                    return part
+                for e in range(around.ptr[j], around.ptr[j + 1]):
+                    r = around.row[e]
+                    fits = fits and use[r, p] + around.amount[e] <= capacity[r]
             part[j] = p
-            if d >= 0:
-                busy[d, p] = True
-            for e in range(low, high):
-                use[around.demand_resource[e], p] += around.demand_amount[e]
-        for m in range(members_ptr[o], members_ptr[o + 1]):
-            j = members[m]
-            if around.device[j] >= 0:
-                busy[around.device[j], part[j]] = False
-            for e in range(around.demand_ptr[j], around.demand_ptr[j + 1]):
-                use[around.demand_resource[e], part[j]] = 0
+            for e in range(around.ptr[j], around.ptr[j + 1]):
+                use[around.row[e], p] += around.amount[e]
+        for j in orbit:
+            for e in range(around.ptr[j], around.ptr[j + 1]):
+                use[around.row[e], part[j]] = 0
     return part
 
 

@@ -24,20 +24,12 @@ class Precedence(NamedTuple):
     clock: Int
 
 
-class Rows(NamedTuple):
-    """Rows of ports and devices that each task holds one of (CSR over tasks), and how many each row has."""
-
-    ptr: Int32
-    row: Int32
-    capacity: Int32
-
-
 class Tasks(NamedTuple):
     """Arrays of a :class:`~topox_core.schedule.problem.Problem`; ``device_ptr`` says where a device's bookings begin.
 
-    ``plain`` tells that every demand is for one circuit and no pair shares: then slots are full or
-    free. ``in_slots`` tells that besides all keep to slots of one tick: then a device is a row of
-    ``rows`` like any port.
+    ``row`` and ``amount`` are what each task holds (CSR over tasks): rows of ports first, those of
+    devices behind them. ``plain`` tells that every demand is for one circuit and no pair shares:
+    then slots are full or free.
     """
 
     pred_ptr: Int32
@@ -47,17 +39,14 @@ class Tasks(NamedTuple):
     duration: Int
     on_grid: Flags
     slot: int
-    device: Int32
-    device_ptr: Int32
-    demand_ptr: Int32
-    resource: Int32
+    ptr: Int32
+    row: Int32
     amount: Int32
     capacity: Int32
+    device_ptr: Int32
     pair: Int32
     pairs: int
     plain: bool
-    in_slots: bool
-    rows: Rows
 
 
 def turned(tasks: Tasks) -> Tasks:

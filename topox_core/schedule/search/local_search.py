@@ -16,9 +16,8 @@ import numpy as np
 
 from topox_core.model.csr import grouped
 from topox_core.schedule.generation.list_scheduler import candidates
-from topox_core.schedule.kernels import improve as number
 from topox_core.schedule.kernels.continuous import Before, Ports, nothing_before
-from topox_core.schedule.kernels.improve import SearchSpace, State, improve, lateness
+from topox_core.schedule.kernels.improve import NUMBERS, SearchSpace, State, improve, lateness
 from topox_core.schedule.kernels.moves import Neighbours
 from topox_core.schedule.kernels.tasks import by_time
 from topox_core.schedule.planner import Planner, SchedulePlan
@@ -77,47 +76,28 @@ class LocalSearch:
         start, makespan, changes = self._as_searched(plan)
         sequence = self._sequence(start)
         before, best_before = self._before(sequence), self._before(sequence)
-        self._state = State(
-            start.copy(),
-            sequence,
-            before,
-            best_before,
-            np.zeros(number.NUMBERS, np.int64),
-        )
+        at = np.zeros(1, NUMBERS).view(np.recarray)
+        self._state = State(start.copy(), sequence, before, best_before, at)
+        self.at = at[0]  # numbers of the search as it stands
         self._aim(makespan, changes)
         dark = 0 if self.planner.ports is None else self.planner.ports.ports.dark
         slots = int(1.3 * makespan) // self.planner.problem.ticks_per_slot
-        self._state.number[number.HORIZON] = slots + 20 + 4 * dark
+        self.at.horizon = slots + 20 + 4 * dark
 
     @property
     def steps(self) -> int:
         """Candidates tried so far."""
-        return int(self._state.number[number.STEP])
-
-    @property
-    def idle(self) -> int:
-        """Candidates tried since one was better."""
-        return int(self._state.number[number.IDLE])
-
-    @property
-    def lateness(self) -> int:
-        """By how much all tasks together miss an end one tick before the best makespan."""
-        return int(self._state.number[number.LATENESS])
-
-    @property
-    def makespan(self) -> int:
-        """Makespan of the best schedule, in ticks."""
-        return int(self._state.number[number.MAKESPAN])
+        return int(self.at.steps)
 
     @property
     def cost(self) -> tuple[int, int]:
         """Makespan and circuit changes of the best schedule."""
-        return self.makespan, int(self._state.number[number.CHANGES])
+        return int(self.at.makespan), int(self.at.changes)
 
     @property
     def rank(self) -> tuple[int, int, int]:
         """The lower the better: what it has come to, and how far it is from less."""
-        return *self.cost, self.lateness
+        return *self.cost, int(self.at.late)
 
     @property
     def finished(self) -> bool:
@@ -130,7 +110,7 @@ class LocalSearch:
         if (makespan, changes) < self.cost:
             self._state.now[:] = start
             self._state.best[:] = self._sequence(start)
-            self._state.number[number.IDLE] = 0
+            self.at.idle = 0
             self._aim(makespan, changes)
 
     def go_on(self, candidates: int) -> bool:
@@ -151,7 +131,7 @@ class LocalSearch:
         until = self.steps + candidates
         while self.steps < until and not self.finished:
             if not improve(self._state, space, until - self.steps, self._random):
-                self._state.number[number.HORIZON] *= 2
+                self.at.horizon *= 2
         return self.cost < before
 
     def best_plan(self) -> SchedulePlan:
@@ -173,12 +153,12 @@ class LocalSearch:
 
     def _aim(self, makespan: int, changes: int) -> None:
         """Note the schedule that the search stands at as the best."""
-        held, enough = self._state.number, max(self.planner.bound, makespan - 1)
+        enough = max(self.planner.bound, makespan - 1)
         late = lateness(
             self._state.now, self.planner.problem.duration, self.planner.generator.tail, enough
         )
-        held[number.MAKESPAN], held[number.CHANGES] = makespan, changes
-        held[number.LATENESS], held[number.NOW_CHANGES] = late, changes
+        self.at.makespan, self.at.changes = makespan, changes
+        self.at.late, self.at.now_changes = late, changes
 
     def _sequence(self, start: Int) -> Int32:
         generator = self.planner.generator
@@ -285,8 +265,8 @@ class SuccessiveHalving:
                 yield from self._round(many)
                 self._halve()
             self._alone, last = True, self.runners[0]
-            while last.idle < patience:
-                yield from self._try(last, patience - last.idle)
+            while last.at.idle < patience:
+                yield from self._try(last, patience - int(last.at.idle))
             self.runners = []
 
     def _rules(self) -> Iterator[SchedulePlan]:

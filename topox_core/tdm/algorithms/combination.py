@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from topox_core.model.csr import row_pointer
 from topox_core.runs.run import Stop
 from topox_core.tdm.kernels.grouping import (
-    Computing,
     Points,
     Switching,
     cheapest,
@@ -29,8 +28,8 @@ from topox_core.tdm.kernels.grouping import (
     turns,
     undominated,
 )
-from topox_core.tdm.model.jobs import Jobs, Reading
-from topox_core.tdm.model.rounds import after_push_s
+from topox_core.tdm.model.jobs import PULL, PUSH, Jobs, Reading
+from topox_core.tdm.model.rounds import after_push_s, computing_of
 from topox_core.tdm.model.traffic import Floats, StageTable
 from topox_core.tdm.search import Search
 
@@ -50,19 +49,17 @@ class Subsets:
     ----------
     seconds
         Communication of each subset, infinite where ports are too few.
-    train_s, between_s
-        Longest computing of each subset, between pull and push and between push and pull.
-    turn_first, turn_second
-        Whether circuits change when the first and second group's stages begin, if the subset is the
-        second group.
+    computing_s
+        ``[way, subset]`` longest computing, after a push and after a pull.
+    turn
+        ``[group, subset]`` whether circuits change when the stages of the first and the second
+        group begin, if the subset is the second group.
     """
 
     bundles: tuple[tuple[int, ...], ...]
     seconds: Floats
-    train_s: Floats
-    between_s: Floats
-    turn_first: NDArray[np.bool_]
-    turn_second: NDArray[np.bool_]
+    computing_s: Floats
+    turn: NDArray[np.bool_]
 
     @property
     def bundled(self) -> bool:
@@ -129,8 +126,7 @@ def subsets_of(table: StageTable, pod_group: int, group: Sequence[int]) -> Subse
         item[table.place[list(bundle)]] = b
     sets = np.arange(1 << len(bundles))[:, None] >> item & 1 == 1
     seconds, links = stages(table.load(pod_group), table.fabric, sets)
-    changes = turns(np.ascontiguousarray(links[::-1]), links)
-    return timed(table.jobs, table.reading, bundles, seconds, changes)
+    return timed(table.jobs, table.reading, bundles, seconds, turns(links[::-1], links))
 
 
 def timed(
@@ -138,20 +134,14 @@ def timed(
     reading: Reading,
     bundles: tuple[tuple[int, ...], ...],
     seconds: Floats,
-    turns: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+    turn: NDArray[np.bool_],
 ) -> Subsets:
     """Return subsets of bundles by what each communicates and where circuits change, with the longest computing of each."""
-    train = [max(jobs.jobs[n].train_s for n in bundle) for bundle in bundles]
-    between = [max(after_push_s(jobs.jobs[n], reading) for n in bundle) for bundle in bundles]
-    return Subsets(bundles, seconds, _longest(train), _longest(between), *turns)
-
-
-def _longest(seconds: Sequence[float]) -> Floats:
-    """Return the longest of each subset."""
-    longest = np.zeros(1 << len(seconds))
-    for b, value in enumerate(seconds):
-        longest[1 << b : 2 << b] = np.maximum(longest[: 1 << b], value)
-    return longest
+    each, longest = computing_of(jobs, reading), np.zeros((2, 1 << len(bundles)))
+    for b, bundle in enumerate(bundles):
+        own = each[:, list(bundle)].max(1, keepdims=True)
+        longest[:, 1 << b : 2 << b] = np.maximum(longest[:, : 1 << b], own)
+    return Subsets(bundles, seconds, longest, turn)
 
 
 def splits_of(subsets: Subsets, switching: bool) -> tuple[NDArray[Any], ...]:
@@ -162,33 +152,24 @@ def splits_of(subsets: Subsets, switching: bool) -> tuple[NDArray[Any], ...]:
     switching
         Whether it matters when circuits change.
     """
-    first, second = subsets.seconds[::-1], subsets.seconds
-    columns = [subsets.train_s[::-1], subsets.train_s, subsets.between_s[::-1], subsets.between_s]
-    turns = [
-        turn if switching else np.zeros(len(turn), np.bool_)
-        for turn in (subsets.turn_first, subsets.turn_second)
-    ]
-    kind = np.zeros(len(first), np.int64)
-    for column in (*columns, *turns):
+    talk = np.stack([subsets.seconds[::-1], subsets.seconds])
+    computing = np.stack([subsets.computing_s[:, ::-1], subsets.computing_s], axis=1)
+    turn = subsets.turn & switching
+    kind = np.zeros(len(subsets.seconds), np.int64)
+    for column in (*computing[PULL], *computing[PUSH], *turn):
         values, place = np.unique(column, return_inverse=True)
         kind = kind * len(values) + place
-    order = np.lexsort((second, first, kind))
-    order = order[np.isfinite(first[order]) & np.isfinite(second[order])]
-    kept = order[undominated(kind[order], second[order])]
-    kept = kept[np.lexsort((second[kept], first[kept]))]
-    return (
-        first[kept],
-        second[kept],
-        *(column[kept] for column in columns),
-        *(turn[kept] for turn in turns),
-        kept,
-    )
+    order = np.lexsort((*talk[::-1], kind))
+    order = order[np.isfinite(talk[:, order]).all(0)]
+    kept = order[undominated(kind[order], talk[1, order])]
+    kept = kept[np.lexsort(talk[::-1, kept])]
+    return talk[:, kept], computing[:, :, kept], turn[:, kept], kept
 
 
 def points_of(parts: Sequence[tuple[NDArray[Any], ...]]) -> Points:
     """Return the splits of several pod groups, each from :func:`splits_of`."""
-    start = row_pointer([len(part[0]) for part in parts], np.int64)
-    return Points(start, *(np.concatenate(column) for column in zip(*parts, strict=True)))
+    start = row_pointer([len(part[-1]) for part in parts], np.int64)
+    return Points(start, *(np.concatenate(column, axis=-1) for column in zip(*parts, strict=True)))
 
 
 # Boxes of caps that are bounded; two sums of the same times in another order are no improvement.
@@ -225,10 +206,7 @@ class _Boxes:
 
     def __init__(self, points: Points, dark_s: float, inside: bool, all_train: bool) -> None:
         self.points, self.dark_s, self.inside, self.all_train = points, dark_s, inside, all_train
-        self.train = np.unique(np.concatenate(([0.0], points.train_first_s, points.train_second_s)))
-        self.between = np.unique(
-            np.concatenate(([0.0], points.between_first_s, points.between_second_s))
-        )
+        self.between, self.train = (np.unique(np.append(one, 0.0)) for one in points.computing_s)
 
     def roots(self) -> list[_Box]:
         """Return the boxes that hold everything."""
@@ -243,28 +221,24 @@ class _Boxes:
     def bound(self, box: _Box) -> tuple[float, float, NDArray[np.int64]]:
         """Return a bound for the box, and the round of one choice in it with that choice."""
         low, high = (self._computing(box, end) for end in (0, 1))
-        switching = Switching(*box.turn, self.dark_s, self.inside)
+        switching = Switching(box.turn, self.dark_s, self.inside)
         bound, chosen = cheapest(self.points, high, low, switching, self.all_train)
         return bound, self.length(chosen) if np.isfinite(bound) else bound, chosen
 
-    def _computing(self, box: _Box, end: int) -> Computing:
-        between = float(self.between[-1]), float(self.between[box.between[end]])
+    def _computing(self, box: _Box, end: int) -> Floats:
+        between = self.between[-1], self.between[box.between[end]]
         if not box.longest_between_first:
             between = between[::-1]
-        return Computing(float(self.train[-1]), float(self.train[box.train[end]]), *between)
+        return np.array([between, (self.train[-1], self.train[box.train[end]])])
 
     def length(self, chosen: NDArray[np.int64]) -> float:
         """Return the round of one point for each pod group."""
-        p = self.points
-        computing = (p.train_first_s, p.train_second_s, p.between_first_s, p.between_second_s)
-        turn_first, turn_second = (
-            bool(turn[chosen].any()) for turn in (p.turn_first, p.turn_second)
-        )
+        talk_s = self.points.talk_s[:, chosen].max(1)
+        first, second = self.points.turn[:, chosen]
         length = round_length_s(
-            float(p.first_s[chosen].max()),
-            float(p.second_s[chosen].max()),
-            Computing(*(float(column[chosen].max()) for column in computing)),
-            Switching(turn_first, turn_second, self.dark_s, self.inside),
+            (float(talk_s[0]), float(talk_s[1])),
+            self.points.computing_s[:, :, chosen].max(2),
+            Switching((bool(first.any()), bool(second.any())), self.dark_s, self.inside),
             self.all_train,
         )
         return float(length)

@@ -143,7 +143,7 @@ def three_groups(search: Search, combination: Combination, start: Round | None) 
         if search.stop():
             message = "Stopped before all ways of three groups were tried."
             return search.answer(fallback or search.all_at_once(), message=message)
-        seconds, first, second = three_windows(subsets.seconds, subsets.train_s, subsets.between_s)
+        seconds, first, second = three_windows(subsets.seconds, subsets.computing_s)
         if seconds == np.inf:  # of these bundles none fits
             continue
         bound_s = bound_s if subsets.bundled else max(bound_s, seconds)
@@ -235,7 +235,7 @@ class _Rings:
         """Return the splits that are nearest to fit into the round, each as its second group."""
         caps = np.maximum(current.communication_s.max(0), 1e-9)
         alone = points_of([splits_of(subsets, False)])
-        excess = np.maximum(alone.first_s / caps[0], alone.second_s / caps[1])
+        excess = (alone.talk_s / caps[:, None]).max(0)
         return [int(alone.subset[at]) for at in np.argsort(excess, kind="stable")[:SPLITS]]
 
     def _improve(self, pod_group: int, subsets: Subsets, subset: int) -> float:

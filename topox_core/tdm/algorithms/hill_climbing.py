@@ -21,7 +21,7 @@ from topox_core.tdm.kernels.grouping import (
     turns,
 )
 from topox_core.tdm.model.jobs import PULL, PUSH, Round
-from topox_core.tdm.model.rounds import after_push_s, round_of
+from topox_core.tdm.model.rounds import computing_of, round_of
 from topox_core.tdm.model.traffic import Floats, StageTable, TooFewPortsError, load_of
 from topox_core.tdm.search import Search, shortest
 
@@ -38,25 +38,23 @@ PIECE = 2_000_000
 
 
 class _Flips:
-    """What every single flip would lead to; after a flip only its pod group is worked out again."""
+    """What every single flip would lead to; after a flip only its pod group is worked out again.
+
+    The last flip is none: of a job in the first pod group that has nothing to send or to compute.
+    """
 
     def __init__(self, table: StageTable, start: Sequence[int]) -> None:
         jobs = table.jobs
         self.table = table
-        self.in_second = np.array(start, np.int64) == 1
-        self.home = np.array([job.pod_group for job in jobs.jobs], np.int64)
-        self.computing = np.array(
-            [
-                [after_push_s(job, table.reading) for job in jobs.jobs],
-                [job.train_s for job in jobs.jobs],
-            ]
-        )
+        self.in_second = np.array([*start, 0], np.int64) == 1
+        self.home = np.array([*(job.pod_group for job in jobs.jobs), 0], np.int64)
+        self.computing = np.pad(computing_of(jobs, table.reading), ((0, 0), (0, 1)))
         self.delay_s = jobs.network.reconfiguration_ms / 1000.0
         # Of each pod group as it is, and of the own pod group of each job after its flip.
         self.now_s = np.zeros((len(table.members), 2))
         self.now_change = np.zeros((len(table.members), 2), np.bool_)
-        self.then_s = np.full((len(jobs), 2), np.inf)
-        self.then_change = np.zeros((len(jobs), 2), np.bool_)
+        self.then_s = np.full((len(self.home), 2), np.inf)
+        self.then_change = np.zeros((len(self.home), 2), np.bool_)
 
     def work_out(self, pod_group: int, stop: Stop) -> bool:
         """Evaluate a pod group and all flips of its jobs; return False if stopped on the way."""
@@ -75,50 +73,40 @@ class _Flips:
             second[part >= 0, part[part >= 0]] ^= True
             sets = np.concatenate([~second, second])
             both, links = stages(self.table.load(pod_group), self.table.fabric, sets)
-            seconds, change = both.reshape(2, -1).T, np.stack(turns(*np.split(links, 2)), axis=1)
+            seconds, change = both.reshape(2, -1).T, turns(*np.split(links, 2)).T
             if first == 0:
                 self.now_s[pod_group], self.now_change[pod_group] = seconds[0], change[0]
                 part, seconds, change = part[1:], seconds[1:], change[1:]
             self.then_s[members[part]], self.then_change[members[part]] = seconds, change
         return True
 
-    def _computing(self) -> Floats:
-        """Return the longest computing ``[way, group, row]``: first as it is, then after each flip."""
-        n = len(self.in_second)
-        longest = np.zeros((2, 2, n + 1))
-        for way in (PUSH, PULL):
-            seconds = self.computing[way]
-            for k, inside in ((0, ~self.in_second), (1, self.in_second)):
-                most, without = _largest(np.where(inside, seconds, 0.0))
-                longest[way, k, 0] = most
-                longest[way, k, 1:] = np.where(inside, without, np.maximum(most, seconds))
-        return longest
-
     def rounds_s(self) -> Floats:
-        """Return the round as it is, and after each flip."""
-        communication = np.empty((2, len(self.in_second) + 1))
-        change = np.empty((2, len(self.in_second) + 1), np.bool_)
-        for k in (0, 1):
-            most, without = _largest(self.now_s[:, k])
-            flipped = np.maximum(without[self.home], self.then_s[:, k])
-            communication[k] = np.concatenate([[most], flipped])
-            count = int(self.now_change[:, k].sum())
-            others = count - self.now_change[self.home, k] > 0
-            change[k] = np.concatenate([[count > 0], others | self.then_change[:, k]])
-        dark = np.where(change, self.delay_s, 0.0)
-        return _round_s(communication, self._computing(), dark, self.table.reading.delay_inside)
+        """Return the round after each flip."""
+        self.then_s[-1], self.then_change[-1] = self.now_s[0], self.now_change[0]
+        talk, dark = np.zeros((2, 2, len(self.home)))
+        longest = np.zeros((2, 2, len(self.home)))  # [way, group, flip]
+        for k, inside in enumerate((~self.in_second, self.in_second)):
+            talk[k] = np.maximum(_largest_other(self.now_s[:, k])[self.home], self.then_s[:, k])
+            others = self.now_change[:, k].sum() - self.now_change[self.home, k] > 0
+            dark[k] = np.where(others | self.then_change[:, k], self.delay_s, 0.0)
+            for way in (PUSH, PULL):
+                seconds = self.computing[way]
+                mine = np.where(inside, seconds, 0.0)
+                most = np.maximum(mine.max(), seconds)
+                longest[way, k] = np.where(inside, _largest_other(mine), most)
+        return _round_s(talk, longest, dark, self.table.reading.delay_inside)
 
     def group(self) -> tuple[int, ...]:
         """Return the group of each job."""
-        return tuple(int(second) for second in self.in_second)
+        return tuple(int(second) for second in self.in_second[:-1])
 
 
-def _largest(values: Floats) -> tuple[float, Floats]:
-    """Return the largest of some times, and the largest without each of them."""
+def _largest_other(values: Floats) -> Floats:
+    """Return the largest of some times without each of them."""
     at = int(values.argmax())
     without = np.full(len(values), values[at])
     without[at] = np.delete(values, at).max(initial=0.0)
-    return float(values[at]), without
+    return without
 
 
 def _round_s(talk: Floats, computing: Floats, dark: Floats, delay_inside: bool) -> Floats:
@@ -126,11 +114,8 @@ def _round_s(talk: Floats, computing: Floats, dark: Floats, delay_inside: bool) 
     busy = talk + dark if delay_inside else talk
     total: Floats = np.zeros(talk.shape[1]) if delay_inside else 2.0 * dark.sum(0)
     for way in (PUSH, PULL):
-        total = (
-            total
-            + np.maximum(busy[0], computing[1 - way, 1])
-            + np.maximum(busy[1], computing[way, 0])
-        )
+        first, second = computing[way, 0], computing[1 - way, 1]
+        total = total + np.maximum(busy[0], second) + np.maximum(busy[1], first)
     return total
 
 
@@ -156,7 +141,7 @@ def climb(
     climber = _Flips(table, start)
     dirty = list(range(len(table.members)))
     while all(climber.work_out(g, stop) for g in dirty):
-        now, *flipped = climber.rounds_s().tolist()
+        *flipped, now = climber.rounds_s().tolist()
         if on_step is not None:
             on_step(now)
         least = min(flipped)
@@ -215,10 +200,9 @@ def annealed(search: Search, best: Round) -> Round:
     ordered = OrderedJobs(
         load_of(jobs, order.tolist(), settings.reading),
         row_pointer([len(part) for part in search.table.members], np.int64),
-        np.array([jobs.jobs[n].train_s for n in order]),
-        np.array([after_push_s(jobs.jobs[n], settings.reading) for n in order]),
+        computing_of(jobs, settings.reading)[:, order],
     )
-    switching = Switching(True, True, search.dark_s, settings.reading.delay_inside)
+    switching = Switching((True, True), search.dark_s, settings.reading.delay_inside)
     random = np.random.default_rng(settings.seed)
     second = np.array(best.group, np.int64)[order] == 1
     pieces = max(1, -(-settings.steps * len(jobs) // (len(search.table.members) * PIECE)))

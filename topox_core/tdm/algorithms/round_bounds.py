@@ -66,7 +66,7 @@ def _least(jobs: Jobs, reading: Reading, form: RoundForm) -> tuple[float, str]:
     points = points_of([splits_of(one, switching=False) for one in parts])
     # With three groups the bound of one pod group alone holds for one barrier too.
     alone = [
-        three_windows(one.seconds, one.train_s, one.between_s)[0]
+        three_windows(one.seconds, one.computing_s)[0]
         if form.groups > 2
         else best_alone(points, at, 0.0, False, form.all_train)[0]
         for at, one in enumerate(parts)
@@ -97,9 +97,9 @@ def _relaxed(jobs: Jobs, reading: Reading, pod_group: int) -> Subsets:
     pair, arc, on, local = demand
     heaviest = Demand(pair[:kept], arc[:kept], on[:kept], local[:kept])
     seconds = least_stages(heaviest, network.ports_per_pod)
-    never_changes = np.zeros(len(seconds), np.bool_)
+    never_changes = np.zeros((2, len(seconds)), np.bool_)
     bundles = tuple((n,) for n in members[:kept])
-    return timed(jobs, reading, bundles, seconds, (never_changes, never_changes))
+    return timed(jobs, reading, bundles, seconds, never_changes)
 
 
 def _heaviest(jobs: Jobs, reading: Reading, pod_group: int) -> tuple[list[int], Demand]:

@@ -8,25 +8,24 @@ from numpy.typing import NDArray
 from topox_core.compiled import compiled
 from topox_core.tdm.kernels.stage import BoolArray, Fabric, FloatArray, GroupLoad, IntArray, stage_s
 
+WAYS = 1, 0  # after a pull, after a push: the order in which times are added up
 
-@compiled
-def turns(firsts: NDArray[np.int16], seconds: NDArray[np.int16]) -> tuple[BoolArray, BoolArray]:
-    """Return whether circuits change when the first group's stages begin, and when the second's do, of each pair of groups.
 
-    The links are those of the pushes. A stage without links leaves the circuits as they are. Push to
-    pull of the other group and back are each other's transposes, so two answers cover four stages.
+def turns(firsts: NDArray[np.int16], seconds: NDArray[np.int16]) -> BoolArray:
+    """Return, ``[group, pair]``, whether circuits change when the first group's stages begin, and when the second's do.
+
+    Of each pair of groups the links of their pushes. A stage without links leaves the circuits as
+    they are. Push to pull of the other group and back are each other's transposes, so two answers
+    cover four stages.
     """
-    to_first, to_second = np.empty(len(firsts), np.bool_), np.empty(len(firsts), np.bool_)
-    for at in range(len(firsts)):
-        first, second = firsts[at], seconds[at]
-        any_first, any_second = bool(first.any()), bool(second.any())
-        # Before the first group's push stands the second's pull, or its own where the second has no
-        # links.
-        before = second.T if any_second else first.T
-        to_first[at] = any_first and not np.array_equal(first, before)
-        before = first if any_first else second.T
-        to_second[at] = any_second and not np.array_equal(second, before)
-    return to_first, to_second
+    some = np.stack([firsts.any((1, 2)), seconds.any((1, 2))])
+    turned = seconds.transpose(0, 2, 1)
+    # Before a group's push stands the other's, or its own pull where the other has no links.
+    before_first = np.where(some[1, :, None, None], turned, firsts.transpose(0, 2, 1))
+    before_second = np.where(some[0, :, None, None], firsts, turned)
+    changes = (firsts != before_first).any((1, 2)), (seconds != before_second).any((1, 2))
+    changed: BoolArray = some & np.stack(changes)
+    return changed
 
 
 @compiled
@@ -45,81 +44,63 @@ def stages(
 
 
 class Points(NamedTuple):
-    """Ways to split the jobs of each pod group, ordered by pod group, then by ``first_s``.
+    """Ways to split the jobs of each pod group in two, ordered by pod group, then by the first one's communication.
 
     Attributes
     ----------
     start
         Of each pod group, its first point; one more at the end.
-    first_s, second_s
-        Communication of the two groups in that pod group.
-    train_first_s, train_second_s
-        Longest computing between pull and push.
-    between_first_s, between_second_s
-        Longest computing between push and pull.
-    turn_first, turn_second
-        Whether circuits change when the stages of the group begin.
+    talk_s
+        ``[group, point]`` communication in that pod group.
+    computing_s
+        ``[way, group, point]`` longest computing, after a push and after a pull.
+    turn
+        ``[group, point]`` whether circuits change when the stages of the group begin.
     subset
         Which of the pod group's subsets the second group is.
     """
 
     start: IntArray
-    first_s: FloatArray
-    second_s: FloatArray
-    train_first_s: FloatArray
-    train_second_s: FloatArray
-    between_first_s: FloatArray
-    between_second_s: FloatArray
-    turn_first: BoolArray
-    turn_second: BoolArray
+    talk_s: FloatArray
+    computing_s: FloatArray
+    turn: BoolArray
     subset: IntArray
-
-
-class Computing(NamedTuple):
-    """Longest computing of each group over all pod groups: between pull and push, and between push and pull."""
-
-    train_first_s: float
-    train_second_s: float
-    between_first_s: float
-    between_second_s: float
 
 
 class Switching(NamedTuple):
     """Whether circuits change when each group's stages begin, for how long that is dark, and whether computing goes on then."""
 
-    first: bool
-    second: bool
+    turn: tuple[bool, bool]
     dark_s: float
     inside: bool
 
 
 @compiled
 def round_length_s(
-    first_s: float, second_s: float, computing: Computing, switching: Switching, all_train: bool
+    talk_s: tuple[float, float], computing_s: FloatArray, switching: Switching, all_train: bool
 ) -> float:
-    """Return the length of a round: four stages, or two halves with a phase in which all train."""
-    dark_s = (switching.dark_s if switching.first else 0.0) + (
-        switching.dark_s if switching.second else 0.0
-    )
+    """Return the length of a round: four stages, or two halves with a phase in which all train.
+
+    Of each group how long it communicates, and ``[way, group]`` how long it computes after a push
+    and after a pull.
+    """
+    first_s, second_s = talk_s
+    dark_first_s = switching.dark_s if switching.turn[0] else 0.0
+    dark_second_s = switching.dark_s if switching.turn[1] else 0.0
+    length = 0.0
     if switching.inside:
-        first_s += switching.dark_s if switching.first else 0.0
-        second_s += switching.dark_s if switching.second else 0.0
-        dark_s = 0.0
+        first_s, second_s = first_s + dark_first_s, second_s + dark_second_s
+        dark_first_s, dark_second_s = 0.0, 0.0
     if all_train:
-        both = first_s + second_s
-        length = max(
-            both, max(first_s + computing.train_first_s, second_s + computing.train_second_s)
-        ) + max(
-            both, max(first_s + computing.between_first_s, second_s + computing.between_second_s)
-        )
+        for way in WAYS:
+            each = max(first_s + computing_s[way, 0], second_s + computing_s[way, 1])
+            length += max(first_s + second_s, each)
     else:
-        length = (
-            max(first_s, computing.train_second_s)
-            + max(first_s, computing.between_second_s)
-            + max(second_s, computing.train_first_s)
-            + max(second_s, computing.between_first_s)
-        )
-    return length + 2.0 * dark_s
+        for way in WAYS:
+            length += max(first_s, computing_s[way, 1])
+        for way in WAYS:
+            length += max(second_s, computing_s[way, 0])
+    return length + 2.0 * (dark_first_s + dark_second_s)
 
 
 @compiled
@@ -137,20 +118,18 @@ def undominated(kind: IntArray, second_s: FloatArray) -> BoolArray:
 
 
 @compiled
-def _allowed(points: Points, at: int, caps: Computing, switching: Switching) -> bool:
-    return (
-        (switching.first or not points.turn_first[at])
-        and (switching.second or not points.turn_second[at])
-        and points.train_first_s[at] <= caps.train_first_s
-        and points.train_second_s[at] <= caps.train_second_s
-        and points.between_first_s[at] <= caps.between_first_s
-        and points.between_second_s[at] <= caps.between_second_s
-    )
+def _allowed(points: Points, at: int, caps: FloatArray, turn: tuple[bool, bool]) -> bool:
+    allowed = True
+    for k in range(2):
+        allowed = allowed and (turn[k] or not points.turn[k, at])
+        for way in WAYS:
+            allowed = allowed and points.computing_s[way, k, at] <= caps[way, k]
+    return allowed
 
 
 @compiled
 def cheapest(
-    points: Points, caps: Computing, floors: Computing, switching: Switching, all_train: bool
+    points: Points, caps: FloatArray, floors: FloatArray, switching: Switching, all_train: bool
 ) -> tuple[float, IntArray]:
     """Return the shortest round whose computing keeps to the caps and is charged as the floors, with a point of each pod group.
 
@@ -168,10 +147,10 @@ def cheapest(
     for g in range(groups):
         best = np.inf
         for at in range(points.start[g], points.start[g + 1]):
-            if points.second_s[at] < best and _allowed(points, at, caps, switching):
-                leaves_at[events] = points.first_s[at]
+            if points.talk_s[1, at] < best and _allowed(points, at, caps, switching.turn):
+                leaves_at[events] = points.talk_s[0, at]
                 then_s[events] = best
-                best = points.second_s[at]
+                best = points.talk_s[1, at]
                 events += 1
         if best == np.inf:
             return np.inf, chosen
@@ -179,7 +158,7 @@ def cheapest(
     order = np.argsort(-leaves_at[:events])
     shortest, first_cap, second_cap = np.inf, 0.0, 0.0
     for event in order:
-        length = round_length_s(leaves_at[event], second_s, floors, switching, all_train)
+        length = round_length_s((leaves_at[event], second_s), floors, switching, all_train)
         if length < shortest:
             shortest, first_cap, second_cap = length, leaves_at[event], second_s
         second_s = max(second_s, then_s[event])
@@ -190,9 +169,9 @@ def cheapest(
     for g in range(groups):
         for at in range(points.start[g], points.start[g + 1]):
             if (
-                points.first_s[at] <= first_cap
-                and points.second_s[at] <= second_cap
-                and _allowed(points, at, caps, switching)
+                points.talk_s[0, at] <= first_cap
+                and points.talk_s[1, at] <= second_cap
+                and _allowed(points, at, caps, switching.turn)
             ):
                 chosen[g] = at
                 break
@@ -206,25 +185,16 @@ def best_alone(
     """Return the shortest round of one pod group behind a barrier of its own, and its point."""
     shortest, chosen = np.inf, -1
     for at in range(points.start[g], points.start[g + 1]):
-        switching = Switching(points.turn_first[at], points.turn_second[at], dark_s, inside)
-        computing = Computing(
-            points.train_first_s[at],
-            points.train_second_s[at],
-            points.between_first_s[at],
-            points.between_second_s[at],
-        )
-        length = round_length_s(
-            points.first_s[at], points.second_s[at], computing, switching, all_train
-        )
+        switching = Switching((points.turn[0, at], points.turn[1, at]), dark_s, inside)
+        talk_s = points.talk_s[0, at], points.talk_s[1, at]
+        length = round_length_s(talk_s, points.computing_s[:, :, at], switching, all_train)
         if length < shortest:
             shortest, chosen = length, at
     return shortest, chosen
 
 
 @compiled
-def three_windows(
-    seconds: FloatArray, train_s: FloatArray, between_s: FloatArray
-) -> tuple[float, int, int]:
+def three_windows(seconds: FloatArray, computing_s: FloatArray) -> tuple[float, int, int]:
     """Return the shortest round of one pod group with three windows, and the subsets of the first and second one.
 
     All arrays are over subsets of its jobs. Job 0 is in the first window, the first job left in the
@@ -240,13 +210,11 @@ def three_windows(
             if second & lowest == lowest:
                 third = rest & ~second
                 a, b, c = seconds[first], seconds[second], seconds[third]
-                both = a + b + c
-                length = max(
-                    both, max(a + train_s[first], max(b + train_s[second], c + train_s[third]))
-                ) + max(
-                    both,
-                    max(a + between_s[first], max(b + between_s[second], c + between_s[third])),
-                )
+                length = 0.0
+                for way in WAYS:
+                    own = computing_s[way]
+                    each = max(a + own[first], max(b + own[second], c + own[third]))
+                    length += max(a + b + c, each)
                 if length < best:
                     best, best_first, best_second = length, first, second
             if second == 0:
@@ -256,12 +224,11 @@ def three_windows(
 
 
 class OrderedJobs(NamedTuple):
-    """Jobs in the order of their pod groups, with the computing of each; ``start`` is each pod group's first."""
+    """Jobs in the order of their pod groups, with ``[way, job]`` the computing of each; ``start`` is each pod group's first."""
 
     load: GroupLoad
     start: IntArray
-    train_s: FloatArray
-    between_s: FloatArray
+    computing_s: FloatArray
 
 
 # A pod group counts so much even where it is not the longest: improving it is no plateau.
@@ -281,13 +248,13 @@ def _part(load: GroupLoad, low: int, high: int) -> GroupLoad:
 
 
 @compiled
-def _computing(train_s: FloatArray, between_s: FloatArray, second: BoolArray) -> Computing:
-    longest = np.zeros(4)
-    for n in range(len(second)):
-        k = 1 if second[n] else 0
-        longest[k] = max(longest[k], train_s[n])
-        longest[2 + k] = max(longest[2 + k], between_s[n])
-    return Computing(longest[0], longest[1], longest[2], longest[3])
+def _longest(computing_s: FloatArray, second: BoolArray) -> FloatArray:
+    longest = np.zeros((2, 2))
+    for way in WAYS:
+        for n in range(len(second)):
+            k = 1 if second[n] else 0
+            longest[way, k] = max(longest[way, k], computing_s[way, n])
+    return longest
 
 
 @compiled
@@ -300,9 +267,8 @@ def _cost(
 ) -> tuple[float, float]:
     """Return the length of the round, and the same with a little of every pod group's own communication on top."""
     length = round_length_s(
-        seconds[:, 0].max(),
-        seconds[:, 1].max(),
-        _computing(ordered.train_s, ordered.between_s, second),
+        (seconds[:, 0].max(), seconds[:, 1].max()),
+        _longest(ordered.computing_s, second),
         switching,
         all_train,
     )

@@ -58,6 +58,12 @@ def computing_after(job: Job, way: int, reading: Reading) -> tuple[str, float]:
     return "train", job.train_s
 
 
+def computing_of(jobs: Jobs, reading: Reading) -> Floats:
+    """Return what each job computes, ``[way, job]``: after its push and after its pull."""
+    each = [[computing_after(job, way, reading)[1] for job in jobs.jobs] for way in (PUSH, PULL)]
+    return np.array(each, float)
+
+
 def computing_s(
     jobs: Jobs,
     group: Sequence[int],
@@ -72,11 +78,9 @@ def computing_s(
     members
         Indices of the jobs that count; all if None.
     """
-    longest = np.zeros((2, groups))
+    each, longest = computing_of(jobs, reading), np.zeros((2, groups))
     for n in range(len(jobs)) if members is None else members:
-        job, k = jobs.jobs[n], group[n]
-        longest[PUSH, k] = max(longest[PUSH, k], after_push_s(job, reading))
-        longest[PULL, k] = max(longest[PULL, k], job.train_s)
+        longest[:, group[n]] = np.maximum(longest[:, group[n]], each[:, n])
     return longest
 
 
