@@ -118,10 +118,10 @@ def one_worker(problem: Problem, seconds: float, cores: int) -> Found:  # noqa: 
 
 def learning(problem: Problem, seconds: float, cores: int, disjunctive: bool) -> Found:
     """Solve the straight model with our division of work among the workers, with disjunctive reasoning or without."""
-    from topox_core.schedule.engines.cpsat_model import Run, divide_work
+    from topox_core.schedule.engines.cpsat_model import divide_work
 
     def change(parameters: Any) -> None:
-        divide_work(parameters, Run(seconds, cores), disjunctive)
+        divide_work(parameters, cores, disjunctive=disjunctive)
 
     return straight(problem, seconds, cores, change)
 
@@ -133,7 +133,8 @@ def _within(
     from topox_core.runs.run import never
     from topox_core.schedule.bounds.propagation import Propagator
     from topox_core.schedule.bounds.windows import windows
-    from topox_core.schedule.engines.cpsat_model import Model, Run
+    from topox_core.schedule.engines.cpsat_model import Model
+    from topox_core.schedule.engines.engine import Limits
     from topox_core.schedule.planner import prepare_problem
 
     began = time.monotonic()
@@ -156,13 +157,12 @@ def _within(
     model = Model(problem, narrower, bound, horizon)
     if hint:
         model.hint(plan.start)
-    outcome = model.solve(Run(seconds - (time.monotonic() - began), cores, linear=True), never)
+    found, bounds = [plan.start], [bound]
+    limits = Limits(seconds - (time.monotonic() - began), threads=cores)
+    ended = model.solve(limits, never, lambda one: found.append(one.start), bounds.append)
     took = time.monotonic() - began
-    if outcome.ended == "infeasible":
-        return plan.makespan, plan.makespan, took
-    if outcome.solution is None:
-        return plan.makespan, max(bound, outcome.bound), took
-    return int((outcome.solution.start + problem.duration).max()), outcome.bound, took
+    makespan = int((found[-1] + problem.duration).max())
+    return makespan, makespan if ended == "infeasible" else max(bounds), took
 
 
 def auto(problem: Problem, seconds: float, cores: int) -> Found:

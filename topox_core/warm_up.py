@@ -151,7 +151,7 @@ def _propagate(graph: TaskGraph, cluster: Cluster) -> None:
     """Raise a bound by propagation, as an exact solve does first; fold, as a large problem is."""
     prepared = prepare(graph, cluster, Settings.of("physical", tick="slot"))
     problem, planner = prepared.reduction.problem, prepared.planner
-    makespan = planner.best_plan().reduced_makespan
+    makespan = planner.best_plan().makespan
     fold(problem, least=0.5)
     raised_bound(Propagator(problem), 0, lambda: makespan, 1, math.inf, never)
 

@@ -50,17 +50,10 @@ def circuit_intervals(problem: Problem, start: Int) -> tuple[Int, Int, Int]:
     """Return (task, from, until): when circuits are held; of transfers that share one, the union of their times."""
     end = start + problem.duration
     tasks = np.flatnonzero((np.diff(problem.demand_ptr) > 0) & (problem.duration > 0))
-    shared = tasks[problem.pair[tasks] >= 0]
-    own = tasks[problem.pair[tasks] < 0]
-    if not len(shared):
-        return own, start[own], end[own]
-    line = Line.of(problem.pair[shared], start[shared], end[shared])
-    first, shared = np.flatnonzero(line.start > line.before), shared[line.order]
-    return (
-        np.concatenate((own, shared[first])),
-        np.concatenate((start[own], start[shared[first]])),
-        np.concatenate((end[own], np.maximum.reduceat(end[shared], first))),
-    )
+    circuit = np.where(problem.pair[tasks] >= 0, problem.pair[tasks], -1 - tasks)
+    line = Line.of(circuit, start[tasks], end[tasks])
+    first, tasks = np.flatnonzero(line.start > line.before), tasks[line.order]
+    return tasks[first], start[tasks[first]], np.maximum.reduceat(end[tasks], first)
 
 
 def _resource_violation(problem: Problem, start: Int) -> str | None:

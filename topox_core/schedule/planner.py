@@ -23,7 +23,6 @@ from topox_core.schedule.bounds.windows import clocks
 from topox_core.schedule.circuits.held_ports import (
     Solution,
     booking_of,
-    changed_rows,
     per_slot,
 )
 from topox_core.schedule.folding.fold import FOLD_ABOVE, Folding, fold
@@ -44,7 +43,6 @@ __all__ = [
     "Planner",
     "Prepared",
     "SchedulePlan",
-    "keeping_reduced",
     "prepare",
     "prepare_problem",
 ]
@@ -112,13 +110,11 @@ class Planner:
         Per slot it keeps them exactly; continuous circuits take them as an order, since a transfer
         must find one switch free for as long as it lasts.
         """
-        makespan = int((start + self.problem.duration).max(initial=0))
         if self.ports is not None:
             booked = self.ports.serially(ranked(start), source)
-            if improve:
-                booked = self.ports.improved(booked, self.bound)
-            return replace(booked, reduced_start=start, reduced_makespan=makespan)
+            return self.ports.improved(booked, self.bound) if improve else booked
         if self.problem.network is None:
+            makespan = int((start + self.problem.duration).max(initial=0))
             return SchedulePlan.without_circuits(start, makespan, source)
         return SchedulePlan.on_circuits(self.problem, start, per_slot(self.problem, start), source)
 
@@ -129,6 +125,12 @@ class Planner:
         booking, repeats = booking_of(self.problem, solution), self.problem.switch_network.repeats
         plan = SchedulePlan.on_circuits(self.problem, solution.start, booking, source)
         return self.ports.held_back(plan) if self.ports is not None and repeats else plan
+
+    def reduced(self, plan: SchedulePlan) -> tuple[Int, int]:
+        """Return start and makespan of the reduced problem's schedule in the order of a plan, which is no longer."""
+        if self.ports is None:
+            return plan.start, plan.makespan
+        return self.generator.serially(ranked(plan.start))
 
     @cached_property
     def folded(self) -> tuple[Folding, Planner] | None:
@@ -157,16 +159,12 @@ class Planner:
             if best is None or plan.cost < best.cost:
                 best = plan
             yield plan
-        reduced = None if best is None else (best.reduced_start, best.reduced_makespan)
         for listed in self._listed(best):
             if best is not None and stop():
                 return
-            if reduced is None or listed.makespan < reduced[1]:
-                reduced = listed.start, listed.makespan
             if self.ports is None and best is not None and listed.makespan > best.makespan:
                 continue
             plan = self.with_circuits(listed.start, listed.source)
-            plan = replace(plan, reduced_start=reduced[0], reduced_makespan=reduced[1])
             if best is None or plan.cost < best.cost:
                 best = plan
             yield plan
@@ -182,23 +180,12 @@ class Planner:
         """Return the plan of this problem that a plan of the folded one stands for."""
         assert self.folded is not None
         folding, _ = self.folded
-        start, source = (
-            folding.unfolded(plan.reduced_start),
-            plan.source.within(f"folded: {folding.words}"),
-        )
+        start = folding.unfolded(plan.start)
+        source = plan.source.within(f"folded: {folding.words}")
         if plan.booking is None or self.problem.network is None:
             return self.with_circuits(start, source)
         booking = folding.unfolded_booking(plan.booking)
-        changes = int(changed_rows(booking, self.problem.network).sum())
-        return SchedulePlan(
-            folding.unfolded(plan.start),
-            plan.makespan,
-            booking,
-            changes,
-            source,
-            start,
-            plan.reduced_makespan,
-        )
+        return SchedulePlan.on_circuits(self.problem, start, booking, source)
 
     def _good_enough(self, plan: SchedulePlan) -> bool:
         return plan.makespan <= self.bound and (self.problem.n > KEEP_LOOKING or plan.changes == 0)
@@ -226,7 +213,7 @@ class Planner:
     def improved(self, plan: SchedulePlan) -> SchedulePlan:
         """Return a plan with circuits that stay after forward-backward improvement; never longer."""
         assert self.ports is not None
-        return keeping_reduced(self.ports.improved(plan, self.bound), plan)
+        return self.ports.improved(plan, self.bound)
 
     def folded_plans(self, stop: Stop) -> Iterator[SchedulePlan]:
         """Yield what the plans of the folded problem unfold to, each better than those before."""
@@ -297,10 +284,3 @@ def prepare_problem(problem: Problem, settings: Settings) -> Prepared:
     planner = Planner.of(problem, bound.ticks, continuous=False, dark_slots=0)
     reduction = Reduction(problem, bound, 0, problem, problem)
     return Prepared(None, None, settings, reduction, planner)
-
-
-def keeping_reduced(plan: SchedulePlan, known: SchedulePlan) -> SchedulePlan:
-    """Return a plan with the shorter of the two schedules of the reduced problem, which exact engines start from."""
-    if plan.reduced_makespan <= known.reduced_makespan:
-        return plan
-    return replace(plan, reduced_start=known.reduced_start, reduced_makespan=known.reduced_makespan)

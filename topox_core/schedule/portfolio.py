@@ -19,7 +19,7 @@ from topox_core.schedule.engines.disjunctions import (
 )
 from topox_core.schedule.engines.engine import Answer, Limits, Progress, StoppedBy
 from topox_core.schedule.engines.solver_process import SolverProcess
-from topox_core.schedule.planner import Planner, SchedulePlan, keeping_reduced
+from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.result import TracePoint
 from topox_core.schedule.search.local_search import Pace, SuccessiveHalving
@@ -70,15 +70,11 @@ class Team:
 
 @dataclass(frozen=True)
 class RaisedBound:
-    """A lower bound in ticks that somebody gave, and whether it counts set-up times.
-
-    One that does is compared with plans, one that does not with schedules of the reduced problem.
-    """
+    """A lower bound in ticks that somebody gave."""
 
     ticks: int
     words: str
     source: TraceSource
-    counts_dark: bool
 
 
 @dataclass
@@ -118,19 +114,19 @@ class Portfolio:
     trace: list[TracePoint] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.raised = self._given = self.given or RaisedBound(self.limits.bound, "", LOADS, True)
+        # Each better than those before: a schedule found later may refute the last ones.
+        self._raised = [self.given or RaisedBound(self.limits.bound, "", LOADS)]
         self._cancelled, self._enough = threading.Event(), threading.Event()
         self._plans: queue.SimpleQueue[SchedulePlan] = queue.SimpleQueue()
         self._bounds: queue.SimpleQueue[RaisedBound] = queue.SimpleQueue()
         self._better: queue.SimpleQueue[SchedulePlan] = queue.SimpleQueue()
         self._process: SolverProcess | None = None
         self._answer: Answer | None = None
-        self._raised: dict[TraceSource, RaisedBound] = {}
         self._counts_set_ups = False  # whether the engine does
         self._thread: threading.Thread | None = None
         self._ended: float | None = None
         self._moved_s = 0.0  # when plan or bound became better
-        self._reduced = self.plan.reduced_makespan
+        self._reduced = self.plan.makespan  # of the best schedule that the engine knows
         self._team = self.team or Team.of(self.engine, self.planner.problem, self.limits.threads)
         self._note(self.plan.source)
         if self.limits.time_limit_s <= 0:
@@ -140,6 +136,12 @@ class Portfolio:
             self._process = self._begun()
         if (self._team.search and not self._closed()) or self._changes_to_save():
             self._search()
+
+    @property
+    def raised(self) -> RaisedBound:
+        """The best lower bound that no schedule contradicts, or the one to start from."""
+        kept = (one for one in reversed(self._raised) if not self._refuted(one))
+        return next(kept, self._raised[0])
 
     @property
     def bound(self) -> int:
@@ -197,7 +199,7 @@ class Portfolio:
         if self._closed():
             return "gap"
         ended = self._engine_ended
-        if ended == "proof" and self.plan.reduced_makespan <= self.bound:
+        if ended == "proof" and self._reduced <= self.bound:
             return "heuristic"  # the reduced optimum is proved, but no plan on real switches reaches it
         if self._thread is not None and self.engine == "auto":
             return "time_limit"
@@ -248,25 +250,28 @@ class Portfolio:
         Without set-ups schedules may be shorter than any plan, and bounds that count them do not
         hold.
         """
-        problem, plan, engine = self.planner.problem, self.plan, self._team.engine
-        booked = self._dark and plan.booking is not None
-        set_ups = booked and engine == "cpsat" and cpsat_counts_set_ups(problem)
-        set_ups = (
-            set_ups or problem.dark_ticks is not None
-        )  # on the fine clock it counts them itself
-        threads = self._team.threads_of(problem, self.limits.threads, set_ups)
-        limits = replace(self.limits, threads=threads)
-        if set_ups:
+        problem, team, bound = self.planner.problem, self._team, self.bound
+        counts = self._dark and team.engine == "cpsat" and cpsat_counts_set_ups(problem)
+        # On the fine clock the problem counts them itself.
+        self._counts_set_ups = counts or problem.dark_ticks is not None
+        threads = team.threads_of(problem, self.limits.threads, self._counts_set_ups)
+        if self._counts_set_ups:
             assert self.planner.ports is not None
-            assert plan.booking is not None
-            self._counts_set_ups = True
             problem = with_set_ups(problem, self.planner.ports.ports.dark)
-            ports = ports_of(problem, plan.booking)
-            limits = replace(limits, solution=Solution(plan.start, ports), bound=self.bound)
-        else:
-            bound = best_bound(problem, 0).ticks if self._dark else self.bound
-            limits = replace(limits, solution=Solution(plan.reduced_start), bound=bound)
-        return self.start_process(engine, problem, limits)
+        elif self._dark:
+            bound = best_bound(problem, 0).ticks
+        solution = self._as_asked(self.plan)
+        limits = replace(self.limits, threads=threads, bound=bound, solution=solution)
+        return self.start_process(team.engine, problem, limits)
+
+    def _as_asked(self, plan: SchedulePlan) -> Solution:
+        """Return a plan as a schedule of the problem that the engine has a model of."""
+        if self._counts_set_ups:
+            assert plan.booking is not None
+            return Solution(plan.start, ports_of(self.planner.problem, plan.booking))
+        start, makespan = self.planner.reduced(plan)
+        self._reduced = min(self._reduced, makespan)
+        return Solution(start)
 
     def _closed(self) -> bool:
         return self.plan.makespan - self.bound <= self.limits.gap * self.plan.makespan
@@ -323,7 +328,7 @@ class Portfolio:
         if planner is None:
             planner, better = self.planner.with_ancestor_tails()
             if better is not None:
-                self._bounds.put(RaisedBound(better.ticks, better.text, HEADS_AND_TAILS, True))
+                self._bounds.put(RaisedBound(better.ticks, better.text, HEADS_AND_TAILS))
         search, pace = SuccessiveHalving(planner, self.plan, self.limits.seed), Pace()
         published, published_s = search.cost, 0.0
         gave_way, gained_s = self._process is None and not self.gives_way, time.monotonic()
@@ -347,9 +352,11 @@ class Portfolio:
 
     def _take(self, progress: Progress) -> None:
         if progress.solution is not None:
+            ends = progress.solution.start + self.planner.problem.duration
+            self._reduced = min(self._reduced, int(ends.max(initial=0)))
             self.offer(self.planner.of_solution(progress.solution, progress.source))
         words = progress.words or progress.source.name
-        self._raise(RaisedBound(progress.bound, words, progress.source, self._counts_set_ups))
+        self._raise(RaisedBound(progress.bound, words, progress.source))
 
     def _take_end(self, process: SolverProcess) -> None:
         """Take in how the exact engine ended; a refusal (the model is too large) keeps what there is."""
@@ -362,48 +369,26 @@ class Portfolio:
             self._search()
 
     def _raise(self, raised: RaisedBound) -> None:
-        if self._refuted(raised):
-            return
-        known = self._raised.get(raised.source)
-        if known is None or known.ticks < raised.ticks:
-            self._raised[raised.source] = raised
-        if raised.ticks > self.bound:
-            self._take_bound(raised)
+        if raised.ticks > self.bound and not self._refuted(raised):
+            self._raised.append(raised)
+            self._moved_s = self.elapsed_s
             self._note(raised.source)
-
-    def _take_bound(self, raised: RaisedBound) -> None:
-        self._moved_s, self.raised = self.elapsed_s, raised
 
     def _refuted(self, raised: RaisedBound) -> bool:
         """Whether a schedule is known that contradicts a bound."""
-        return raised.ticks > (self.plan.makespan if raised.counts_dark else self._reduced)
-
-    def _take_back_refuted(self) -> None:
-        """Take back the bounds that a schedule contradicts."""
-        kept = {by: raised for by, raised in self._raised.items() if not self._refuted(raised)}
-        if len(kept) < len(self._raised):
-            self._raised = kept
-            self._take_bound(max([*kept.values(), self._given], key=lambda raised: raised.ticks))
+        return raised.ticks > self.plan.makespan
 
     def offer(self, plan: SchedulePlan) -> None:
         """Take a plan if it is better, and pass it on."""
-        if plan.reduced_makespan < self._reduced:
-            self._reduced = plan.reduced_makespan
-            self._take_back_refuted()
-            if self._process is not None and not self._counts_set_ups:
-                self._process.offer(Solution(plan.reduced_start))
         if plan.cost < self.plan.cost:
             self._moved_s = self.elapsed_s
             shorter = plan.makespan < self.plan.makespan
-            self.plan = plan = keeping_reduced(plan, self.plan)
-            self._take_back_refuted()
+            self.plan = plan
             self._better.put(plan)
             if shorter:
                 self._note(plan.source)
-                if self._process is not None and self._counts_set_ups:
-                    assert plan.booking is not None
-                    ports = ports_of(self.planner.problem, plan.booking)
-                    self._process.offer(Solution(plan.start, ports))
+                if self._process is not None:
+                    self._process.offer(self._as_asked(plan))
 
     def _note(self, source: TraceSource) -> None:
         problem = self.planner.problem

@@ -16,7 +16,7 @@ from topox_core.schedule.engines.disjunctions import LEARNING_TASKS
 from topox_core.schedule.engines.engine import Limits, StoppedBy
 from topox_core.schedule.engines.waiting_workers import expect_request, wait_until_loaded
 from topox_core.schedule.fine_clock import EXACT, FineClock, continuous_bound
-from topox_core.schedule.planner import Planner, Prepared, SchedulePlan, keeping_reduced
+from topox_core.schedule.planner import Planner, Prepared, SchedulePlan
 from topox_core.schedule.portfolio import OVERTIME_S, Portfolio, RaisedBound, Team
 from topox_core.schedule.report import to_continuous_result, to_result
 from topox_core.schedule.result import MET, FixedCircuits, Result, TracePoint, gap
@@ -71,7 +71,7 @@ class Proof:
         engine = self.prepared.settings.engine
         plan, raised, search_planner = (
             self.plan,
-            RaisedBound(bound.ticks, bound.text, LOADS, True),
+            RaisedBound(bound.ticks, bound.text, LOADS),
             None,
         )
         changing = planner.ports is not None and self.plan.changes > 0
@@ -351,28 +351,30 @@ def root_phase(
 
     The best plan, the best bound, and the planner with the heads and tails of ancestors (None: not made yet).
     """
-    search_planner, raised = None, RaisedBound(planner.bound, bound_by, LOADS, True)
+    search_planner, raised = None, RaisedBound(planner.bound, bound_by, LOADS)
     counts_dark = planner.ports is not None and planner.ports.ports.dark > 0
     if plan.makespan > planner.bound and (planner.problem.n <= ROOT_TASKS or counts_dark):
         search_planner, better = planner.with_ancestor_tails()
         if better is not None:
-            raised = RaisedBound(better.ticks, better.text, HEADS_AND_TAILS, True)
+            raised = RaisedBound(better.ticks, better.text, HEADS_AND_TAILS)
     search = LocalSearch(search_planner or planner, plan, limits.seed)
     over, pace = AfterSeconds(min(ROOT_SEARCH_S, limits.time_limit_s)), Pace(ROOT_SEARCH_S / 5)
     while not over() and not search.finished:
         pace.timed(search.go_on)
-    known_ticks = plan.makespan if planner.ports is not None else plan.reduced_makespan
-    if search.cost < (known_ticks, plan.changes):
-        plan = min(plan, keeping_reduced(search.best_plan(), plan), key=lambda one: one.cost)
-    if planner.problem.n > ROOT_TASKS or plan.reduced_makespan <= raised.ticks:
+    if search.cost < plan.cost:
+        plan = min(plan, search.best_plan(), key=lambda one: one.cost)
+    if planner.problem.n > ROOT_TASKS:
+        return plan, raised, search_planner
+    start, makespan = planner.reduced(plan)
+    if makespan <= raised.ticks:
         return plan, raised, search_planner
     root_s = LEARNT_SOON_S if planner.problem.n < LEARNING_TASKS else ROOT_S
     root_s = min(root_s, limits.time_limit_s)
     known = initially_known(
-        planner.problem, Limits(root_s, bound=raised.ticks, solution=Solution(plan.reduced_start))
+        planner.problem, Limits(root_s, bound=raised.ticks, solution=Solution(start))
     )
     raise_bounds(known, AfterSeconds(root_s))
     if known.bound_by:
         ticks = max(raised.ticks, known.bound)
-        raised = RaisedBound(ticks, known.bound_by, known.bound_source, True)
+        raised = RaisedBound(ticks, known.bound_by, known.bound_source)
     return plan, raised, search_planner

@@ -17,7 +17,6 @@ from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.planner import (
     Prepared,
     SchedulePlan,
-    keeping_reduced,
     prepare,
     prepare_problem,
 )
@@ -78,8 +77,7 @@ def carried_over(
     if planner.ports is None:
         return prepared, planner.with_circuits(start, plan.source)
     makespan = int((start + problem.duration).max(initial=0))
-    kept = replace(plan, start=start, makespan=makespan)
-    return prepared, replace(kept, reduced_start=start, reduced_makespan=makespan)
+    return prepared, replace(plan, start=start, makespan=makespan)
 
 
 def length_ms(prepared: Prepared, plan: SchedulePlan) -> float:
@@ -263,7 +261,7 @@ def _better_and_better(
     if candidates is not None and not ended():
         for plan in candidates(prepared):
             if plan.cost < best.cost:
-                best = keeping_reduced(plan, best)
+                best = plan
                 yield best
 
 

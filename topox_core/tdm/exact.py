@@ -282,12 +282,14 @@ def search_rounds(
     """
     from ortools.sat.python.cp_model import CpModel
 
-    from topox_core.schedule.engines.cpsat_model import Run, run_model
+    from topox_core.schedule.engines.cpsat_model import run_model
+    from topox_core.schedule.engines.engine import Limits
 
     exact = ExactModel(CpModel(), jobs, settings.reading, most_s, all_train)
-    ended, _, ticks = run_model(
+    ended, ticks = run_model(
         exact.model,
-        Run(settings.time_limit_s, seed=settings.seed, linear=True),
+        Limits(settings.time_limit_s, seed=settings.seed),
+        True,
         stop,
         lambda value: on_step(exact.found(value)),
         lambda bound: on_step(exact.bound_s(bound)),

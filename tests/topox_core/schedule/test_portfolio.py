@@ -165,7 +165,7 @@ def test_a_better_schedule_reaches_the_engine_in_the_child(engine):
     # hears of it.
     limits = Limits(40.0, bound=better.makespan, solution=Solution(serial_schedule(problem)))
     with closing(SolverProcess(engine, problem, limits)) as process:
-        process.offer(Solution(better.reduced_start))
+        process.offer(Solution(better.start))
         wait_until(lambda: not process.running)
     assert (process.answer.stopped_by, process.answer.bound) == ("proof", better.makespan)
     assert (
@@ -222,7 +222,7 @@ def test_a_bound_that_counts_dark_time_is_not_put_to_engines_that_know_of_none()
     planner = Planner.of(problem, 20, continuous=True, dark_slots=4)
     plan = planner.best_plan()
     bound = root_phase(planner, plan, "", Limits(1.0, bound=planner.bound))[1].ticks
-    assert bound == 20 + 4 * 4 > plan.reduced_makespan == 20
+    assert bound == 20 + 4 * 4 > planner.reduced(plan)[1] == 20
 
     def start_process(engine: str, reduced: Problem, limits: Limits) -> SolverProcess:
         assert limits.bound <= makespan(reduced, limits.solution.start)
@@ -273,5 +273,5 @@ def test_the_opening_is_sound_and_never_worse(continuous):
         better, raised, _ = root_phase(planner, plan, "the cheap bound", limits)
         assert better.cost <= plan.cost
         assert violation(problem, better.start) is None
-        assert planner.bound <= raised.ticks <= better.reduced_makespan
+        assert planner.bound <= raised.ticks <= better.makespan
         assert raised.words

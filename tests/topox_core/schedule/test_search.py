@@ -29,10 +29,9 @@ from topox_core.schedule.circuits.held_ports import (
 )
 from topox_core.schedule.engines import highs
 from topox_core.schedule.engines.disjunctions import (
-    Disjunctions,
-    kept_apart,
+    may_be_few,
     neighbourhoods_fit,
-    sides_in_turn,
+    pairs_in_turn,
 )
 from topox_core.schedule.engines.engine import Limits
 from topox_core.schedule.engines.highs import solve_highs
@@ -254,21 +253,20 @@ def test_every_schedule_keeps_the_turns_that_it_says():
         plan = Planner.of(problem, 0, continuous=True, dark_slots=seed % 4).best_plan()
         known = Solution(plan.start, ports_of(problem, plan.booking))
         free = np.random.default_rng(seed).random(problem.n) < 0.3
-        sides = sides_in_turn(problem, known)
         end = plan.start + problem.duration
-        for pair in kept_apart(problem, sides, known, free, windows(problem, plan.makespan)):
+        for pair in pairs_in_turn(problem, known, free, windows(problem, plan.makespan)):
             i, j = pair.first, pair.second
-            apart_on_two = pair.on_one_switch and known.ports[0, i] != known.ports[0, j]
-            follows = plan.start[j] >= end[i] + pair.apart
-            leads = plan.start[i] >= end[j] + pair.apart
-            assert apart_on_two or follows or (pair.either and leads)
+            apart_on_two = not pair.anywhere and known.ports[0, i] != known.ports[0, j]
+            follows = pair.may_follow and plan.start[j] >= end[i] + pair.apart
+            leads = pair.may_lead and plan.start[i] >= end[j] + pair.apart
+            assert apart_on_two or follows or leads
 
 
 def test_what_neighbourhoods_with_set_ups_find_keeps_every_rule():
     """Sample moe has too many pairs of transfers for one model."""
     problem, limits = sample("moe", 1.0)
     assert neighbourhoods_fit(problem)
-    assert not Disjunctions.may_be_few(problem)
+    assert not may_be_few(problem)
     (answer,) = solved_by_cpsat([problem], replace(limits, time_limit_s=0.5))
     assert answer.message == ""
     assert solution_violation(problem, answer.solution) is None

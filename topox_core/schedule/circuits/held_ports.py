@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.model.csr import Whole, grouped
+from topox_core.model.csr import Whole, entries_of, grouped
 from topox_core.model.execution import Circuits, PortsHeld
 from topox_core.model.intervals import Line
 from topox_core.schedule.feasibility import first_overfull, violation
@@ -165,15 +165,11 @@ def _cut(
     run_of: NDArray[np.intp], first: Int, end: Int, edge: Int, since: Int, until: Int, runs: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Pair every transfer with the pieces of its run's circuit that it lives through."""
-    edges, order = grouped(edge, np.arange(len(edge)), runs)
-    rows: list[int] = []
-    pieces: list[int] = []
-    for i, run in enumerate(run_of.tolist()):
-        for p in order[edges[run] : edges[run + 1]].tolist():
-            if since[p] < end[i] and until[p] > first[i]:
-                rows.append(i)
-                pieces.append(p)
-    return np.array(rows, np.intp), np.array(pieces, np.intp)
+    pointer, order = grouped(edge, np.arange(len(edge)), runs)
+    row = np.repeat(np.arange(len(run_of)), np.diff(pointer)[run_of])
+    piece = order[entries_of(pointer, run_of)]
+    lives = (since[piece] < end[row]) & (until[piece] > first[row])
+    return row[lives], piece[lives]
 
 
 def changed_rows(booking: Booking, network: SwitchNetwork) -> NDArray[np.bool_]:

@@ -1,14 +1,24 @@
 """What an exact solve knows at any moment: the best schedule, the best bound and where they came from."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 import numpy as np
 
-from topox_core.runs.run import Stop
-from topox_core.schedule.bounds.windows import critical_path
+from topox_core.runs.run import Stop, never
+from topox_core.schedule.bounds.windows import clocks, critical_path, step_of
 from topox_core.schedule.circuits.held_ports import Solution, held_back, solution_violation
-from topox_core.schedule.engines.engine import Answer, Limits, News, OnProgress, Progress, StoppedBy
+from topox_core.schedule.engines.engine import (
+    Answer,
+    Ended,
+    Limits,
+    News,
+    OnProgress,
+    Progress,
+    Solve,
+    StoppedBy,
+)
 from topox_core.schedule.generation.list_scheduler import serial_schedule
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.source import ELSEWHERE, LOADS, TraceSource
@@ -25,6 +35,8 @@ class BestKnown:
     problem: Problem
     limits: Limits
     on_progress: OnProgress | None = None
+    stop: Stop = never
+    news: News | None = None
     began: float = field(default_factory=time.monotonic)
     solution: Solution = field(default_factory=lambda: Solution(np.zeros(0, np.int64)))
     makespan: int = -1
@@ -67,20 +79,16 @@ class BestKnown:
             if tell and self.on_progress is not None:
                 self.on_progress(Progress(self.bound, source, solution))
 
-    def take_news(self, news: News | None) -> None:
-        """Take a schedule found elsewhere, if there is one."""
-        solution = None if news is None else news()
+    def over(self) -> bool:
+        """Take a schedule found elsewhere, if there is one; return whether nothing is left to find, or who asked wants no more."""
+        solution = None if self.news is None else self.news()
         if solution is not None:
             self.offer(solution, ELSEWHERE, tell=False)
+        return self.close_enough or self.stop()
 
-    def hearing(self, news: News | None, stop: Stop) -> Stop:
-        """Return the stop criterion that takes in schedules found elsewhere whenever it is asked."""
-
-        def stop_after_news() -> bool:
-            self.take_news(news)
-            return stop()
-
-        return stop_after_news
+    def goes_on(self, until_s: float) -> bool:
+        """Whether there is something to find, and time for it, in seconds since the solve began."""
+        return self.elapsed_s < until_s and not self.over()
 
     def raise_bound(self, bound: int, source: TraceSource, words: str) -> None:
         """Take a lower bound in ticks if it is better."""
@@ -90,16 +98,74 @@ class BestKnown:
             if self.on_progress is not None:
                 self.on_progress(Progress(bound, source, words=words))
 
-    def answer(self, stop: Stop) -> Answer:
-        """Return what is known as the answer; a closed gap tells why it stopped better than ``stop``."""
-        stopped_by: StoppedBy = "cancelled" if stop() else "time_limit"
+    @cached_property
+    def step(self) -> int:
+        """Ticks between two makespans that can occur."""
+        return step_of(self.problem, clocks(self.problem))
+
+    def refute(self, horizon: int, source: TraceSource, words: str) -> None:
+        """Take in that no schedule ends by the horizon (ticks)."""
+        self.raise_bound((horizon // self.step + 1) * self.step, source, words)
+
+    def search(
+        self,
+        solve: Solve,
+        horizon: int,
+        until_s: float,
+        over: Stop,
+        source: TraceSource,
+        words: str,
+    ) -> Ended:
+        """Search a model of schedules that end by the horizon, take in what it says, and return how that ended.
+
+        Parameters
+        ----------
+        until_s
+            When to end, in seconds since the solve began.
+        over
+            Whether to end sooner although nothing is proved.
+        words
+            Say who raised a bound; empty where the model rules out schedules, so that its bounds do
+            not hold.
+
+        Raises
+        ------
+        RuntimeError
+            If the model holds no schedule although one for it is known.
+        """
+        limits = replace(self.limits, time_limit_s=until_s - self.elapsed_s)
+        if limits.time_limit_s <= 0:
+            return "stopped"
+        possible = self.makespan <= horizon
+
+        def raise_bound(bound: int) -> None:
+            if words:
+                self.raise_bound(bound, source, words)
+
+        offer = partial(self.offer, source=source)
+        ended = solve(limits, lambda: self.over() or over(), offer, raise_bound)
+        if ended == "infeasible" and words:
+            if possible:
+                raise RuntimeError(
+                    f"{source} calls a model infeasible although a schedule for it is known"
+                )
+            self.refute(horizon, source, words)
+        return ended
+
+    def answer(self) -> Answer:
+        """Return what is known as the answer; a closed gap tells why it stopped better than who asked to stop."""
+        stopped_by: StoppedBy = "cancelled" if self.stop() else "time_limit"
         if self.close_enough:
             stopped_by = "proof" if self.bound >= self.makespan else "gap"
         return Answer(self.bound, self.bound_source, self.solution, self.bound_by, stopped_by)
 
 
 def initially_known(
-    problem: Problem, limits: Limits, on_progress: OnProgress | None = None
+    problem: Problem,
+    limits: Limits,
+    on_progress: OnProgress | None = None,
+    stop: Stop = never,
+    news: News | None = None,
 ) -> BestKnown:
     """Return what is known before a solve: the schedule given or a plain serial one, and the better bound.
 
@@ -110,7 +176,7 @@ def initially_known(
     ValueError
         If the schedule in ``limits`` breaks a rule of the problem.
     """
-    known = BestKnown(problem, limits, on_progress)
+    known = BestKnown(problem, limits, on_progress, stop, news)
     chain = critical_path(problem)
     known.bound = limits.bound
     if chain > limits.bound:

@@ -7,24 +7,23 @@ import math
 from collections.abc import Callable
 
 from topox_core.errors import refuse_if
-from topox_core.runs.run import Stop, any_of, never
+from topox_core.runs.run import AfterSeconds, Stop, never
 from topox_core.schedule.bounds.propagation import (
     PROPAGATION_BY,
     narrow_windows,
     raise_bounds,
     raise_bounds_with_set_ups,
 )
-from topox_core.schedule.bounds.windows import Windows, clocks, step_of
-from topox_core.schedule.circuits.held_ports import Solution, held_back, solution_violation
+from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.engines.best_known import BestKnown, initially_known
-from topox_core.schedule.engines.cpsat_model import Model, Run, models, refuse
+from topox_core.schedule.engines.cpsat_model import Model, refuse
 from topox_core.schedule.engines.cpsat_set_ups import SetUpModel
 from topox_core.schedule.engines.disjunctions import (
-    LEARNING_TASKS,
     MAX_DISJUNCTIONS,
     WHOLE_TASKS,
-    Disjunctions,
+    may_be_few,
     neighbourhoods_fit,
+    pairs_within,
 )
 from topox_core.schedule.engines.engine import (
     Answer,
@@ -39,6 +38,7 @@ from topox_core.schedule.source import ENGINES, PROPAGATION
 SOURCE = ENGINES["cpsat"]
 BOUND_BY = "constraint search (CP-SAT)"
 BOUND_WITH_SET_UPS_BY = "constraint search with set-ups (CP-SAT)"
+PATIENCE_S = 2.0  # a model that is older is begun anew; twice as much each time
 # The whole model with set-ups has so long; while the relative gap is wider than this, neighbourhoods
 # come next, until so many of them in a row have brought nothing.
 WHOLE_FIRST_S, NARROW, FRUITLESS = 1.0, 0.05, 30
@@ -64,29 +64,29 @@ def solve_cpsat(
         If there are too many tasks, or transfers that share circuits.
     """
     refuse(problem)
+    known = initially_known(problem, limits, on_progress, stop, news)
     if problem.dark_ticks is not None:
-        return _solve_on_ports(problem, limits, stop, on_progress, news)
-    known = initially_known(problem, limits, on_progress)
+        _solve_on_ports(known)
+        return known.answer()
     many = problem.n > WHOLE_TASKS
 
     def whole(given: Windows, horizon: int) -> Model:
         return Model(problem, given, known.bound, horizon)
 
     if many:
-        raise_bounds(known, known.hearing(news, stop))
-    _whole(known, limits.time_limit_s, stop, news, whole, thorough=many)
-    return known.answer(stop)
+        raise_bounds(known, known.over)
+    _whole(known, limits.time_limit_s, whole, thorough=many)
+    return known.answer()
 
 
 def _whole(
     known: BestKnown,
     until_s: float,
-    stop: Stop,
-    news: News | None,
     model_of: Callable[[Windows, int], Model],
     words: str = BOUND_BY,
     thorough: bool = True,
     hinted: bool = False,
+    over: Stop = never,
 ) -> bool:
     """Search models of all schedules shorter than the best known; return whether the last one has nothing more to say.
 
@@ -104,63 +104,29 @@ def _whole(
         Narrow the windows by shaving first.
     hinted
         The models hold schedules as long as the best known, too, which is their hint.
+    over
+        Whether to end sooner.
     """
-    problem, ages = known.problem, models()
-    step = step_of(problem, clocks(problem))
-
-    def raise_bound(bound: int) -> None:
-        if words:
-            known.raise_bound(bound, SOURCE, words)
-
-    while not known.close_enough and known.elapsed_s < until_s and not stop():
-        horizon = known.makespan if hinted else known.makespan - step
-        given = narrow_windows(known, horizon, stop, thorough)
+    patience_s = PATIENCE_S
+    while known.goes_on(until_s) and not over():
+        horizon = known.makespan if hinted else known.makespan - known.step
+        given = narrow_windows(known, horizon, known.over, thorough)
         if given is None:
-            known.raise_bound(horizon + step, PROPAGATION, PROPAGATION_BY)
+            known.refute(horizon, PROPAGATION, PROPAGATION_BY)
             return True
-        shortest, old = known.makespan, next(ages)
+        shortest, old = known.makespan, AfterSeconds(patience_s)
+        patience_s *= 2
 
-        def better_elsewhere() -> bool:
-            known.take_news(news)
-            anew = known.makespan < shortest and old()  # noqa: B023 - called within this round only
-            return stop() or known.close_enough or anew
+        def ends(shortest: int = shortest, old: Stop = old) -> bool:
+            return over() or (known.makespan < shortest and old())
 
-        limits, linear = known.limits, problem.n >= LEARNING_TASKS
-        run = Run(until_s - known.elapsed_s, limits.threads, limits.seed, linear)
-        outcome = model_of(given, horizon).solve(
-            run,
-            better_elsewhere,
-            lambda solution: _offer(known, solution),
-            raise_bound,
-        )
-        if outcome.ended == "infeasible":
-            raise_bound(horizon + step)
-            return True
-        if outcome.solution is not None:
-            _offer(known, outcome.solution)
-            raise_bound(outcome.bound)
-        if outcome.ended == "optimal":
+        model = model_of(given, horizon)
+        if known.search(model.solve, horizon, until_s, ends, SOURCE, words) != "stopped":
             return True
     return False
 
 
-def _offer(known: BestKnown, solution: Solution) -> None:
-    """Take a schedule; one of a relaxed model may set up circuits that a full switch has no room for."""
-    problem = known.problem
-    if problem.dark_ticks is not None and problem.switch_network.switches_may_fill:
-        solution = held_back(problem, solution)
-        if solution_violation(problem, solution) is not None:
-            return
-    known.offer(solution, SOURCE)
-
-
-def _solve_on_ports(
-    problem: Problem,
-    limits: Limits,
-    stop: Stop,
-    on_progress: OnProgress | None,
-    news: News | None,
-) -> Answer:
+def _solve_on_ports(known: BestKnown) -> None:
     """Solve a problem that counts set-ups, from a schedule with ports.
 
     The model holds every schedule as long as the best known, which is its hint, ports and orders
@@ -173,18 +139,18 @@ def _solve_on_ports(
     InputError
         If too many pairs of transfers have to be put in order, and neighbourhoods do not fit.
     """
-    known = initially_known(problem, limits, on_progress)
-    raise_bounds_with_set_ups(known, stop)
+    problem = known.problem
+    raise_bounds_with_set_ups(known, known.over)
     if known.close_enough:
-        return known.answer(stop)
+        return
     net = problem.switch_network
     may_fill, nearby = net.switches_may_fill, neighbourhoods_fit(problem)
     # Where neighbourhoods can take over, pairs are counted only if they may be few.
     pairs = math.inf
-    if not nearby or Disjunctions.may_be_few(problem):
-        given = narrow_windows(known, known.makespan, stop, thorough=False)
+    if not nearby or may_be_few(problem):
+        given = narrow_windows(known, known.makespan, known.over, thorough=False)
         assert given is not None  # the best known schedule lies within
-        pairs = Disjunctions(problem, given).count
+        pairs = sum(1 for _ in pairs_within(problem, given))
     if pairs > MAX_DISJUNCTIONS:
         refuse_if(
             (
@@ -195,15 +161,15 @@ def _solve_on_ports(
             file="settings",
             field="engine",
         )
-        search_with_set_ups(known, stop, news, math.inf)
-        return known.answer(stop)
+        search_with_set_ups(known, math.inf)
+        return
 
-    def search(until_s: float, stop: Stop, strict: bool = False) -> bool:
+    def search(until_s: float, over: Stop = never, strict: bool = False) -> bool:
         def whole(given: Windows, horizon: int) -> Model:
             return SetUpModel(problem, given, known.bound, horizon, known.solution, strict)
 
         words = "" if strict else BOUND_WITH_SET_UPS_BY
-        return _whole(known, until_s, stop, news, whole, words, thorough=False, hinted=True)
+        return _whole(known, until_s, whole, words, thorough=False, hinted=True, over=over)
 
     def far() -> bool:
         """Whether a proof is too far away for a search of the whole model that has had its second."""
@@ -213,10 +179,9 @@ def _solve_on_ports(
     until_s = known.elapsed_s + known.left_s * (RELAXED_SHARE if may_fill else 1.0)
     ended = False
     if nearby and net.ports_each_way > 1:  # orders alone are decided sooner as a whole
-        ended = search(until_s, any_of(stop, far))
+        ended = search(until_s, far)
         if not ended:
-            search_with_set_ups(known, stop, news, FRUITLESS)
-    ended = ended or search(until_s, stop)
+            search_with_set_ups(known, FRUITLESS)
+    ended = ended or search(until_s)
     if may_fill:
-        search(limits.time_limit_s, stop, strict=True)
-    return known.answer(stop)
+        search(known.limits.time_limit_s, strict=True)

@@ -5,57 +5,27 @@ This file, :mod:`topox_core.schedule.engines.cpsat_set_ups`,
 ones that know OR-Tools; nothing of it leaves.
 """
 
-import itertools
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from ortools.sat.python import cp_model
 
 from topox_core.errors import refuse_if
 from topox_core.model.csr import row_of_entry
-from topox_core.runs.run import AfterSeconds, Stop
+from topox_core.runs.run import Stop
 from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.circuits.held_ports import Solution
+from topox_core.schedule.engines.disjunctions import LEARNING_TASKS, Pair
+from topox_core.schedule.engines.engine import Ended, Limits
 from topox_core.schedule.problem import Int, Int32, Problem
 
-PATIENCE_S = 2.0  # a model that is older is begun anew; twice as much each time
 MAX_INTERVALS = 120_000
 ASKING_S = 0.05  # how often a running solve is asked whether to stop
 
-Ended = Literal["optimal", "infeasible", "stopped"]
 Choice = Any  # a literal of OR-Tools, or the negation of one
 Value = Callable[[Any], int]  # of a variable in a solution
-
-
-def models() -> Iterator[AfterSeconds]:
-    """Yield for each model, as it is built, the age at which it is begun anew: that of the one before, doubled."""
-    for k in itertools.count():
-        yield AfterSeconds(PATIENCE_S * 2**k)
-
-
-@dataclass(frozen=True)
-class Run:
-    """How long a solve may take, what makes it repeatable, and whether it has linear programmes from the first worker on.
-
-    Without them, learning from conflicts decides small problems and neighbourhoods sooner.
-    """
-
-    time_limit_s: float
-    workers: int = 1
-    seed: int = 0
-    linear: bool = False
-
-
-@dataclass(frozen=True)
-class CpSatOutcome:
-    """How a solve ended, the best schedule, if there is one, and a bound on the makespan in ticks."""
-
-    ended: Ended
-    solution: Solution | None
-    bound: int
 
 
 def refuse(problem: Problem) -> None:
@@ -84,6 +54,8 @@ def refuse(problem: Problem) -> None:
 
 class Model:
     """A model of all schedules within windows; makespans from ``bound`` to ``horizon`` ticks."""
+
+    whole = True  # not of a neighbourhood, which learning from conflicts decides sooner however many tasks there are
 
     def __init__(self, problem: Problem, given: Windows, bound: int, horizon: int) -> None:
         self._problem, self._clock = problem, given.clock
@@ -151,26 +123,20 @@ class Model:
             self._model.add_hint(literal, bool(known[i] < known[j]))
         return self._first[i, j]
 
-    def _keep_apart(
-        self,
-        tasks: tuple[int, int],
-        ticks: int,
-        may: tuple[bool, bool],
-        known: Int,
-        condition: list[Choice],
-    ) -> None:
-        """Where the condition holds, one of two tasks starts so many ticks after the other ends.
+    def _keep_apart(self, pair: Pair, known: Int, condition: list[Choice]) -> None:
+        """Where the condition holds, one of two tasks starts some ticks after the other ends, as its window allows.
 
-        ``may``: whether the second can follow, and whether it can lead (one of them at least); if
-        both, a literal says which, hinted as in a known schedule.
+        If either can, a literal says which, hinted as in a known schedule; if neither can, the
+        condition does not hold.
         """
-        (i, j), (may_follow, may_lead) = tasks, may
-        model, lasts = self._model, self._problem.duration
-        follows = self._at[j] >= self._at[i] + (int(lasts[i]) + ticks)
-        leads = self._at[i] >= self._at[j] + (int(lasts[j]) + ticks)
-        if not may_lead:
+        i, j, model, lasts = pair.first, pair.second, self._model, self._problem.duration
+        follows = self._at[j] >= self._at[i] + (int(lasts[i]) + pair.apart)
+        leads = self._at[i] >= self._at[j] + (int(lasts[j]) + pair.apart)
+        if not pair.may_follow and not pair.may_lead:
+            model.add_bool_or([literal.negated() for literal in condition])
+        elif not pair.may_lead:
             model.add(follows).only_enforce_if(*condition)
-        elif not may_follow:
+        elif not pair.may_follow:
             model.add(leads).only_enforce_if(*condition)
         else:
             first = self._in_order(i, j, known)
@@ -188,41 +154,45 @@ class Model:
 
     def solve(
         self,
-        run: Run,
+        limits: Limits,
         stop: Stop,
-        on_solution: Callable[[Solution], None] | None = None,
-        on_bound: Callable[[int], None] | None = None,
-    ) -> CpSatOutcome:
+        on_solution: Callable[[Solution], None],
+        on_bound: Callable[[int], None],
+    ) -> Ended:
         """Solve within the time limit or until ``stop()``; tell schedules and bounds as they come."""
 
         def on_values(value: Value) -> None:
-            if on_solution is not None:
-                on_solution(self.solution(value))
+            on_solution(self.solution(value))
 
-        ended, value, bound = run_model(self._model, run, stop, on_values, on_bound)
-        return CpSatOutcome(ended, None if value is None else self.solution(value), bound)
+        linear = self.whole and self._problem.n >= LEARNING_TASKS
+        ended, bound = run_model(self._model, limits, linear, stop, on_values, on_bound)
+        on_bound(bound)
+        return ended
 
-    def solution(self, value: Callable[[cp_model.IntVar], int]) -> Solution:
+    def solution(self, value: Value) -> Solution:
         """Return the schedule that the values of variables say."""
         start = np.array([value(var) for var in self._start], np.int64) * self._clock
         return Solution(start, self.ports(value))
 
-    def ports(self, value: Callable[[cp_model.IntVar], int]) -> Int32 | None:  # noqa: ARG002
+    def ports(self, value: Value) -> Int32 | None:  # noqa: ARG002
         """Return the ports that a solution says; the reduced problem has none."""
         return None
 
 
-def divide_work(parameters: Any, run: Run, disjunctive: bool = False) -> None:
+def divide_work(
+    parameters: Any, workers: int, linear: bool = False, disjunctive: bool = False
+) -> None:
     """Say what each worker does (``benchmarks/proofs.py`` measures it).
 
-    Left alone, OR-Tools gives the first of two workers linear programmes, and the second looks for
-    schedules only, which the local search does. ``disjunctive`` lets the one that learns reason on
-    pairs in cumulatives.
+    Left alone (``linear``), OR-Tools gives the first of two workers linear programmes, and the second
+    looks for schedules only, which the local search does. Without them, learning from conflicts
+    decides small problems and neighbourhoods sooner. ``disjunctive`` lets the one that learns reason
+    on pairs in cumulatives.
     """
-    parameters.num_workers = run.workers
-    if run.linear:
+    parameters.num_workers = workers
+    if linear:
         return
-    if run.workers == 1:
+    if workers == 1:
         parameters.linearization_level = 0
         return
     learning = type(parameters)()
@@ -231,36 +201,35 @@ def divide_work(parameters: Any, run: Run, disjunctive: bool = False) -> None:
     learning.use_disjunctive_constraint_in_cumulative = disjunctive
     parameters.subsolver_params.append(learning)
     parameters.extra_subsolvers.append(learning.name)
-    if run.workers == 2:
+    if workers == 2:
         parameters.num_full_subsolvers = 2
 
 
 def run_model(
     model: cp_model.CpModel,
-    run: Run,
+    limits: Limits,
+    linear: bool,
     stop: Stop,
     on_values: Callable[[Value], None],
-    on_bound: Callable[[int], None] | None = None,
-) -> tuple[Ended, Value | None, int]:
-    """Solve a model within the time limit or until ``stop()``.
-
-    Returned are how that ended, what gives the values of the best solution if there is one, and a bound.
+    on_bound: Callable[[int], None],
+) -> tuple[Ended, int]:
+    """Solve a model within the time limit or until ``stop()``; return how that ended, and a bound.
 
     Parameters
     ----------
+    linear
+        See :func:`divide_work`.
     on_values
         Told every solution: what gives the value of a variable in it.
     on_bound
         Told every better bound.
     """
     solver, over = cp_model.CpSolver(), threading.Event()
-    solver.parameters.max_time_in_seconds = max(0.01, run.time_limit_s)
-    solver.parameters.random_seed = run.seed
+    solver.parameters.max_time_in_seconds = max(0.01, limits.time_limit_s)
+    solver.parameters.random_seed = limits.seed
     solver.parameters.symmetry_level = 1
-    divide_work(solver.parameters, run)
-    if on_bound is not None:
-        tell = on_bound
-        solver.best_bound_callback = lambda bound: tell(round(bound))
+    divide_work(solver.parameters, limits.threads, linear)
+    solver.best_bound_callback = lambda bound: on_bound(round(bound))
 
     def watch() -> None:
         while not over.wait(ASKING_S):
@@ -277,10 +246,9 @@ def run_model(
     if status == cp_model.MODEL_INVALID:
         raise RuntimeError(f"CP-SAT calls the model invalid: {model.validate()}")
     if status == cp_model.INFEASIBLE:
-        return "infeasible", None, 0
-    value = solver.value if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
+        return "infeasible", 0
     bound = round(solver.best_objective_bound) if status != cp_model.UNKNOWN else 0
-    return "optimal" if status == cp_model.OPTIMAL else "stopped", value, bound
+    return "optimal" if status == cp_model.OPTIMAL else "stopped", bound
 
 
 class _Listener(cp_model.CpSolverSolutionCallback):

@@ -11,11 +11,21 @@ from collections.abc import Callable
 import numpy as np
 from ortools.sat.python import cp_model
 
+from topox_core.runs.run import Stop
 from topox_core.schedule.bounds.windows import Windows
-from topox_core.schedule.circuits.held_ports import NOT_CARRIED, Solution, carried_tasks
-from topox_core.schedule.engines.cpsat_model import Choice, Model
-from topox_core.schedule.engines.disjunctions import Disjunctions, Pair, Side
+from topox_core.schedule.circuits.held_ports import (
+    NOT_CARRIED,
+    Solution,
+    carried_tasks,
+    held_back,
+    solution_violation,
+)
+from topox_core.schedule.engines.cpsat_model import Choice, Model, Value
+from topox_core.schedule.engines.disjunctions import Pair, Side, pairs_within, sides_of
+from topox_core.schedule.engines.engine import Ended, Limits
 from topox_core.schedule.problem import Int32, Problem
+
+End = tuple[int, bool]  # a transfer, and whether at its source
 
 
 class SetUpModel(Model):
@@ -46,93 +56,71 @@ class SetUpModel(Model):
         assert known.ports is not None
         self._net, self._dark = problem.switch_network, problem.dark_ticks or 0
         self._carried = carried_tasks(problem).tolist()
-        self._known, self._known_ports = known.start, self._numbered_by_first_use(known.ports)
+        self._known, self._places = known.start, self._places_by_first_use(known.ports)
         self.hint(known.start)
+        # The choice of a switch, and by task and whether at its source that among all ports of a server.
         self._switch: dict[int, list[Choice]] = {}
-        self._port: dict[tuple[int, bool], list[Choice]] = {}
-        self._agreed: dict[tuple[object, ...], Choice] = {}
-        sides = Disjunctions(problem, given).sides
-        if self._net.ports_each_way > 1:
-            self._add_choices(sides)
+        self._on: dict[End, list[Choice]] = {}
+        self._agreed: dict[tuple[End, End], Choice] = {}
+        sides = sides_of(problem, np.arange(problem.n))
+        self._add_choices(sides)
         for side in sides:
-            self._add_side(side)
+            self._add_capacity(side)
+            if self._net.ports_each_way > 1:
+                self._add_ports(side)
+        for pair in pairs_within(problem, given):
+            condition = self._sharing(pair) if self._net.ports_each_way > 1 else []
+            self._keep_apart(pair, self._known, condition)
+            if pair.around and (pair.may_follow or pair.may_lead):
+                self._keep_apart_around(pair, condition)
         if self._net.switches_may_fill:
             self._add_switch_limit(strict)
 
     # -- choices -------------------------------------------------------------------------------------
 
-    def _add_choices(self, sides: tuple[Side, ...]) -> None:
-        """Give every transfer a switch, and a port at both ends; equal switches and ports are used in order."""
-        net, model, ports = self._net, self._model, self._known_ports
+    def _add_choices(self, sides: list[Side]) -> None:
+        """Give every transfer a port at both ends, on one switch; equal switches and ports are used in order."""
+        net, model, k = self._net, self._model, self._net.ports_on_switch
         for place, j in enumerate(self._carried):
-            self._switch[j] = self._one_of(net.switches, int(ports[0, j]))
-            for literal in self._switch[j][place + 1 :]:
+            self._switch[j] = switch = self._one_of(net.switches, self._places[j, True] // k)
+            self._on[j, True] = self._on[j, False] = switch
+            for literal in switch[place + 1 :]:
                 model.add(literal == 0)
-        if net.ports_on_switch == 1:
-            return
+            for leaves in (True, False) if k > 1 else ():
+                on = self._one_of(net.ports_each_way, self._places[j, leaves])
+                self._on[j, leaves] = on
+                for r, literal in enumerate(switch):
+                    model.add(sum(on[r * k : (r + 1) * k]) == literal)
         for side in sides:
-            for place, (j, leaves) in enumerate(zip(side.tasks, side.leaves, strict=True)):
-                known = int(ports[1 if leaves else 2, j])
-                self._port[j, leaves] = self._one_of(net.ports_on_switch, known)
-                for literal in self._port[j, leaves][place + 1 :]:
-                    model.add(literal == 0)
+            for place, end in enumerate(zip(side.tasks, side.leaves, strict=True)):
+                for port, literal in enumerate(self._on[end]):
+                    if port % k > place:
+                        model.add(literal == 0)
 
-    def _same(
-        self, key: tuple[object, ...], one: list[Choice], other: list[Choice], agree: bool
-    ) -> Choice:
-        """Return the literal of a key, which says whether two choices agree; they do in the known schedule if ``agree``."""
-        model = self._model
+    def _same_port(self, one: End, other: End) -> Choice:
+        """Return the literal that says whether two ends hold one port of their server, hinted as in the known schedule."""
+        model, key = self._model, (one, other)
         if key not in self._agreed:
             self._agreed[key] = same = model.new_bool_var("")
-            for a, b in zip(one, other, strict=True):
+            for a, b in zip(self._on[one], self._on[other], strict=True):
                 model.add_bool_or([a.negated(), b.negated(), same])
                 model.add_bool_or([same.negated(), a.negated(), b])
-            model.add_hint(same, agree)
+            model.add_hint(same, self._places[one] == self._places[other])
         return self._agreed[key]
 
-    # -- sides ---------------------------------------------------------------------------------------
-
-    def _add_side(self, side: Side) -> None:
-        net, model = self._net, self._model
-        self._add_capacity(side)
-        if net.ports_each_way > 1:
-            self._add_ports(side)
-        leaves = dict(zip(side.tasks, side.leaves, strict=True))
-        for pair in side.pairs:
-            together: list[list[Choice]] = [[]]
-            if net.ports_each_way > 1:
-                together = self._together(pair, leaves)
-            for condition in together:
-                if not pair.may_follow and not pair.may_lead:
-                    model.add_bool_or([literal.negated() for literal in condition])
-                    continue
-                may = (pair.may_follow, pair.may_lead)
-                both = (pair.first, pair.second)
-                self._keep_apart(both, self._dark, may, self._known, condition)
-                if pair.around:
-                    self._keep_apart_around(pair, condition)
-
-    def _together(self, pair: Pair, leaves: dict[int, bool]) -> list[list[Choice]]:
-        """Return when a pair must keep a set-up apart: each list of literals is one case."""
-        net, i, j, ports = self._net, pair.first, pair.second, self._known_ports
-        cases: list[Choice] = []
-        if net.switches > 1:
-            agree = bool(ports[0, i] == ports[0, j])
-            cases.append(self._same(("switch", i, j), self._switch[i], self._switch[j], agree))
-        if net.ports_on_switch == 1:
-            return [cases]
-
-        def same_port(a: bool, b: bool) -> Choice:
-            agree = bool(ports[1 if a else 2, i] == ports[1 if b else 2, j])
-            return self._same(("port", i, j, a, b), self._port[i, a], self._port[j, b], agree)
-
-        here = same_port(leaves[i], leaves[j])
+    def _sharing(self, pair: Pair) -> list[Choice]:
+        """Return the literals that all hold where a pair shares a port at a side, and is not on one circuit."""
+        i, j, (a, b) = pair.first, pair.second, pair.leaves
+        if self._net.ports_on_switch == 1:  # then they share a switch, whatever the side
+            return [self._same_port((i, True), (j, True))]
+        here = self._same_port((i, a), (j, b))
         if not pair.alike:
-            return [[*cases, here]]
+            return [here]
         # One circuit if they share the ports at both ends, two if at one only; the other end's side
         # holds the case that they share the port there.
-        there = same_port(not leaves[i], not leaves[j])
-        return [[*cases, here, there.negated()]]
+        return [here, self._same_port((i, not a), (j, not b)).negated()]
+
+    # -- sides ---------------------------------------------------------------------------------------
 
     def _keep_apart_around(self, pair: Pair, condition: list[Choice]) -> None:
         """Where the condition holds, either of the next iteration starts a set-up after the other one ends.
@@ -169,81 +157,65 @@ class SetUpModel(Model):
 
     def _add_ports(self, side: Side) -> None:
         """No port carries two transfers at once."""
-        net, model, lasts = self._net, self._model, self._problem.duration
         held = defaultdict(list)
-        for j, leaves in zip(side.tasks, side.leaves, strict=True):
-            for r in range(net.switches):
-                for a in range(net.ports_on_switch):
-                    on_it = self._on_port(j, leaves, r, a)
-                    held[r, a].append(
-                        model.new_optional_fixed_size_interval_var(
-                            self._at[j], int(lasts[j]), on_it, ""
-                        )
-                    )
+        for end in zip(side.tasks, side.leaves, strict=True):
+            for port, literal in enumerate(self._on[end]):
+                held[port].append(self._held(end[0], literal))
         for intervals in held.values():
             if len(intervals) > 1:
-                model.add_no_overlap(intervals)
+                self._model.add_no_overlap(intervals)
 
-    def _on_port(self, j: int, leaves: bool, r: int, a: int) -> Choice:
-        """Return a literal that says that a transfer's end is on port ``a`` of switch ``r``."""
-        net = self._net
-        if net.ports_on_switch == 1:
-            return self._switch[j][r]
-        if net.switches == 1:
-            return self._port[j, leaves][a]
-        literal, row = self._model.new_bool_var(""), 1 if leaves else 2
-        choices = (self._switch[j][r], self._port[j, leaves][a])
-        self._model.add_bool_or([*(c.negated() for c in choices), literal])
-        for choice in choices:
-            self._model.add_implication(literal, choice)
-        ports = self._known_ports
-        self._model.add_hint(literal, bool(ports[0, j] == r and ports[row, j] == a))
-        return literal
+    def _held(self, j: int, literal: Choice, ahead: int = 0) -> cp_model.IntervalVar:
+        """Return the time that a transfer takes where a literal holds, from so many ticks before its start."""
+        lasts = int(self._problem.duration[j]) + ahead
+        return self._model.new_optional_fixed_size_interval_var(
+            self._at[j] - ahead, lasts, literal, ""
+        )
 
     def _add_switch_limit(self, strict: bool) -> None:
         """Eq. 7: a switch carries at most d_OCS circuits at once."""
-        net, model, lasts = self._net, self._model, self._problem.duration
         ahead = self._dark if strict else 0
-        for r in range(net.switches):
-            intervals = [
-                model.new_optional_fixed_size_interval_var(
-                    self._at[j] - ahead, int(lasts[j]) + ahead, self._switch[j][r], ""
-                )
-                if net.switches > 1
-                else model.new_fixed_size_interval_var(
-                    self._at[j] - ahead, int(lasts[j]) + ahead, ""
-                )
-                for j in self._carried
-            ]
-            model.add_cumulative(intervals, [1] * len(intervals), net.circuits_per_switch)
+        for r in range(self._net.switches):
+            intervals = [self._held(j, self._switch[j][r], ahead) for j in self._carried]
+            each = [1] * len(intervals)
+            self._model.add_cumulative(intervals, each, self._net.circuits_per_switch)
 
     # -- values --------------------------------------------------------------------------------------
 
-    def _numbered_by_first_use(self, ports: Int32) -> Int32:
-        """Return the ports with switches, and the ports of a server on each, numbered by first use."""
-        net, numbered = self._net, ports.copy()
+    def solve(
+        self,
+        limits: Limits,
+        stop: Stop,
+        on_solution: Callable[[Solution], None],
+        on_bound: Callable[[int], None],
+    ) -> Ended:
+        """Solve; of a relaxed model tell no schedule that sets up circuits for which a full switch has no room."""
+
+        def offer(solution: Solution) -> None:
+            on_ports = held_back(self._problem, solution)
+            relaxed = self._net.switches_may_fill
+            if not relaxed or solution_violation(self._problem, on_ports) is None:
+                on_solution(solution)
+
+        return super().solve(limits, stop, offer, on_bound)
+
+    def _places_by_first_use(self, ports: Int32) -> dict[End, int]:
+        """Return the port of each end among all of its server, switches and the ports of a server on each numbered by first use."""
+        net, places = self._net, dict[End, int]()
         switches: dict[int, int] = {}
-        for j in self._carried:
-            numbered[0, j] = switches.setdefault(int(ports[0, j]), len(switches))
         used: defaultdict[tuple[int, int, bool], dict[int, int]] = defaultdict(dict)
         for j in self._carried:
+            switch = switches.setdefault(int(ports[0, j]), len(switches))
             for row, server in ((1, net.source[j]), (2, net.destination[j])):
-                key = int(server), int(ports[0, j]), row == 1 or net.half_duplex
-                seen = used[key]
-                numbered[row, j] = seen.setdefault(int(ports[row, j]), len(seen))
-        return numbered
+                seen = used[int(server), switch, row == 1 or net.half_duplex]
+                port = seen.setdefault(int(ports[row, j]), len(seen))
+                places[j, row == 1] = switch * net.ports_on_switch + port
+        return places
 
-    def ports(self, value: Callable[[cp_model.IntVar], int]) -> Int32:
+    def ports(self, value: Value) -> Int32:
         """Return the ports that a solution says."""
         ports = np.full((3, self._problem.n), NOT_CARRIED, np.int32)
-        for j in self._carried:
-            chosen = [
-                self._switch.get(j, []),
-                self._port.get((j, True), []),
-                self._port.get((j, False), []),
-            ]
-            ports[:, j] = [
-                next((a for a, literal in enumerate(literals) if value(literal)), 0)
-                for literals in chosen
-            ]
+        for (j, leaves), literals in self._on.items():
+            place = next(at for at, literal in enumerate(literals) if value(literal))
+            ports[0, j], ports[1 if leaves else 2, j] = divmod(place, self._net.ports_on_switch)
         return ports

@@ -18,6 +18,8 @@ from topox_core.schedule.source import TraceSource
 Status = Literal["optimal", "feasible", "infeasible", "unknown"]
 # ``lowering``: a proof for the rings and algorithms that were chosen, not for all that may be.
 LOADED, READY = "loaded", "ready"  # an engine is there, before it is asked; a request has been read
+# How the search of a model ended.
+Ended = Literal["optimal", "infeasible", "stopped"]
 StoppedBy = Literal["proof", "lowering", "time_limit", "gap", "cancelled", "heuristic", "failed"]
 
 
@@ -64,6 +66,20 @@ class Failed:
 
 News = Callable[[], Solution | None]
 OnProgress = Callable[[Progress], None]
+
+
+class Solve(Protocol):
+    """How a model of some of a problem's schedules is searched."""
+
+    def __call__(
+        self,
+        limits: Limits,
+        stop: Stop,
+        on_solution: Callable[[Solution], None],
+        on_bound: Callable[[int], None],
+    ) -> Ended:
+        """Search until a limit or ``stop``, telling better schedules and bounds (ticks), and return how that ended."""
+        ...
 
 
 class Engine(Protocol):

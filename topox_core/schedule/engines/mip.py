@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.schedule.engines.engine import Ended
+
 Float = NDArray[np.float64]
 Index = NDArray[np.int32]
-Ended = Literal["optimal", "infeasible", "time_limit", "interrupted"]
 
 
 @dataclass(frozen=True)
@@ -30,26 +31,28 @@ class Mip:
 
 @dataclass
 class MipBuilder:
-    """A model whose columns and rows come one at a time; no column is below 0.
+    """A model whose columns and rows come one at a time.
 
     Attributes
     ----------
     columns
-        Of each its cost, its upper bound and whether it is whole.
+        Of each its cost, its bounds and whether it is whole.
     rows
         Of each its lower and its upper bound, and how many entries there are up to its end.
     column, value
         The entries.
     """
 
-    columns: list[tuple[float, float, bool]] = field(default_factory=list)
+    columns: list[tuple[float, float, float, bool]] = field(default_factory=list)
     rows: list[tuple[float, float, int]] = field(default_factory=list)
     column: list[int] = field(default_factory=list)
     value: list[float] = field(default_factory=list)
 
-    def new(self, upper: float, integer: bool = False, cost: float = 0.0) -> int:
+    def new(
+        self, upper: float, integer: bool = False, cost: float = 0.0, lower: float = 0.0
+    ) -> int:
         """Add a column and return its number."""
-        self.columns.append((cost, upper, integer))
+        self.columns.append((cost, lower, upper, integer))
         return len(self.columns) - 1
 
     def row(
@@ -62,11 +65,11 @@ class MipBuilder:
 
     def built(self, offset: float = 0.0) -> Mip:
         """Return the model as arrays."""
-        cost, upper, integer = np.array(self.columns, np.float64).reshape(-1, 3).T.copy()
+        cost, lower, upper, integer = np.array(self.columns, np.float64).reshape(-1, 4).T.copy()
         row_lower, row_upper, ends = np.array(self.rows, np.float64).reshape(-1, 3).T.copy()
         return Mip(
             cost,
-            np.zeros(len(cost)),
+            lower,
             upper,
             integer > 0,
             row_lower,
@@ -123,7 +126,7 @@ def solve(
     known: tuple[Index, Float] | None,
     stop: Callable[[], bool],
     on_values: Callable[[Float], None] | None = None,
-    on_dual: Callable[[float], bool] | None = None,
+    on_dual: Callable[[float], None] | None = None,
 ) -> MipOutcome:
     """Run HiGHS on a model.
 
@@ -135,7 +138,7 @@ def solve(
     on_values
         Told every improved solution.
     on_dual
-        Told the dual bound now and then; returns True when that is enough.
+        Told the dual bound now and then, before ``stop`` is asked.
 
     Raises
     ------
@@ -188,11 +191,13 @@ def solve(
         h.cbMipImprovingSolution += watch.asking(
             lambda event: tell(np.array(event.data_out.mip_solution, np.float64))
         )
-    h.cbMipInterrupt += watch.asking(
-        lambda event: (
-            (on_dual is not None and on_dual(float(event.data_out.mip_dual_bound))) or stop()
-        )
-    )
+
+    def ends(event: Any) -> bool:
+        if on_dual is not None:
+            on_dual(float(event.data_out.mip_dual_bound))
+        return stop()
+
+    h.cbMipInterrupt += watch.asking(ends)
     h.cbSimplexInterrupt += watch.asking(lambda _: stop())
     h.run()
     if watch.raised is not None:
@@ -218,14 +223,14 @@ def _set_options(h: Any, run: Run) -> None:
 
 def _outcome(highspy: Any, h: Any) -> MipOutcome:
     status, info = h.getModelStatus(), h.getInfo()
-    known = {
+    known: dict[Any, Ended] = {
         highspy.HighsModelStatus.kOptimal: "optimal",
         highspy.HighsModelStatus.kInfeasible: "infeasible",
-        highspy.HighsModelStatus.kTimeLimit: "time_limit",
-        highspy.HighsModelStatus.kInterrupt: "interrupted",
+        highspy.HighsModelStatus.kTimeLimit: "stopped",
+        highspy.HighsModelStatus.kInterrupt: "stopped",
     }
     if status not in known:
         raise RuntimeError(f"HiGHS ended with status '{h.modelStatusToString(status)}'")
     has_values = info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible)
     values = np.array(h.getSolution().col_value, np.float64) if has_values else None
-    return MipOutcome(known[status], float(info.mip_dual_bound), values)  # type: ignore[arg-type]
+    return MipOutcome(known[status], float(info.mip_dual_bound), values)

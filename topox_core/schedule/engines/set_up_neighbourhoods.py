@@ -5,22 +5,15 @@ freely within it.
 """
 
 import time
-from collections.abc import Callable
 
 import numpy as np
-from ortools.sat.python import cp_model
 
-from topox_core.runs.run import Stop
-from topox_core.schedule.bounds.windows import Windows, clocks, step_of, windows
+from topox_core.runs.run import never
+from topox_core.schedule.bounds.windows import Windows, windows
 from topox_core.schedule.circuits.held_ports import Solution, carried_tasks
 from topox_core.schedule.engines.best_known import BestKnown
-from topox_core.schedule.engines.cpsat_model import Choice, Model, Run
-from topox_core.schedule.engines.disjunctions import (
-    Bools,
-    kept_apart,
-    sides_in_turn,
-)
-from topox_core.schedule.engines.engine import News
+from topox_core.schedule.engines.cpsat_model import Choice, Model, Value
+from topox_core.schedule.engines.disjunctions import Bools, pairs_in_turn
 from topox_core.schedule.problem import Int32, Problem
 from topox_core.schedule.source import TraceSource
 
@@ -42,6 +35,8 @@ class TurnModel(Model):
     free
         Which tasks may change places and switches.
     """
+
+    whole = False
 
     def __init__(
         self,
@@ -66,12 +61,11 @@ class TurnModel(Model):
             for j in carried_tasks(problem).tolist():
                 if self._free[j]:
                     self._switch[j] = self._one_of(self._switches, self._place[j])
-        sides = sides_in_turn(problem, self._known)
-        for pair in kept_apart(problem, sides, self._known, self._free, self._given):
+        for pair in pairs_in_turn(problem, self._known, self._free, self._given):
             both, where = (pair.first, pair.second), list[Choice]()
-            if pair.on_one_switch and self._switches > 1:
+            if self._switches > 1 and not pair.anywhere:
                 where = [self._on_one_switch(min(both), max(both))]
-            self._keep_apart(both, pair.apart, (True, pair.either), self._known.start, where)
+            self._keep_apart(pair, self._known.start, where)
 
     def _on_one_switch(self, i: int, j: int) -> Choice:
         """Return a literal that holds where both tasks, at least one of them free, are on one switch."""
@@ -86,7 +80,7 @@ class TurnModel(Model):
             self._model.add_hint(same, self._place[i] == self._place[j])
         return self._together[i, j]
 
-    def ports(self, value: Callable[[cp_model.IntVar], int]) -> Int32:
+    def ports(self, value: Value) -> Int32:
         """Return the ports that a solution says."""
         assert self._known.ports is not None
         ports = self._known.ports.copy()
@@ -95,37 +89,30 @@ class TurnModel(Model):
         return ports
 
 
-def search_with_set_ups(known: BestKnown, stop: Stop, news: News | None, fruitless: float) -> None:
+def search_with_set_ups(known: BestKnown, fruitless: float) -> None:
     """Shorten the best schedule, neighbourhood by neighbourhood, until its time is up or the gap closed.
 
     ``fruitless``: so many of them that bring nothing one after another end it.
     """
-    problem = known.problem
+    problem, limit_s = known.problem, known.limits.time_limit_s
     rng = np.random.default_rng(known.limits.seed)
     size = float(FREE_TASKS)
-    step = step_of(problem, clocks(problem))
     in_vain = 0
-    while not known.close_enough and not stop() and known.left_s > 0 and in_vain < fruitless:
-        known.take_news(news)
-        horizon = known.makespan - step
+    while in_vain < fruitless and known.goes_on(limit_s):
+        horizon = known.makespan - known.step
         given = windows(problem, horizon, known.counted)
         if (given.earliest > given.latest).any():
             return
         free = _neighbours(known.solution, problem.duration, round(size), rng)
         model = TurnModel(problem, given, known.bound, horizon, known.solution, free)
         began, shortest = time.monotonic(), known.makespan
-        outcome = model.solve(
-            Run(min(ROUND_S, max(0.0, known.left_s)), known.limits.threads, known.limits.seed),
-            lambda: stop() or known.left_s <= 0,
-        )
-        if outcome.solution is not None:
-            known.offer(outcome.solution, SOURCE)
-        decided = outcome.ended in ("infeasible", "optimal")
+        until_s = min(known.elapsed_s + ROUND_S, limit_s)
+        ended = known.search(model.solve, horizon, until_s, never, SOURCE, "")
         in_vain += 1
         if known.makespan < shortest:
             in_vain = 0
         else:
-            quick = decided and time.monotonic() - began < ROUND_S / 2
+            quick = ended != "stopped" and time.monotonic() - began < ROUND_S / 2
             size = min(MAX, size * GROWS) if quick else max(FEWEST, size * SHRINKS)
 
 

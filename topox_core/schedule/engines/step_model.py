@@ -8,34 +8,27 @@ has two entries and the linear relaxation is as strong as the disaggregated time
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.model.csr import pointer_of, ranges, row_of_entry, row_pointer
+from topox_core.model.csr import entries_of, pointer_of, ranges, row_of_entry
 from topox_core.schedule.bounds.windows import Windows, step_of
 from topox_core.schedule.engines.mip import Mip
 from topox_core.schedule.problem import Int, Problem
+
+Floats = NDArray[np.float64]
+# Row, column and value of each entry; of rows that are as few as their upper limits.
+Entries = tuple[Int, Int, Floats]
+Rows = tuple[Floats, list[Entries]]
+FIXED = -1  # stands for the column of what has started before it is asked: it is 1
 
 
 def ragged(first: Int, count: Int) -> tuple[Int, Int]:
     """Return (owner, value): for each owner i the values first[i], first[i] + 1, ..., count[i] of them."""
     count = np.maximum(count, 0)
     return np.repeat(np.arange(len(count), dtype=np.int64), count), ranges(first, count)
-
-
-# Row, column and value of each entry, and what fixed ones add to each row.
-Entries = tuple[Int, Int, NDArray[np.float64], NDArray[np.float64]]
-
-
-@dataclass(frozen=True)
-class Rows:
-    """A block of rows ``sum(value * column) <= upper``; entries in any order."""
-
-    row: Int
-    column: Int
-    value: NDArray[np.float64]
-    upper: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -63,16 +56,12 @@ class StepModel:
     @cached_property
     def lowest(self) -> Int:
         """First index of each window (on the task's clock)."""
-        return np.append(
-            self.windows.earliest // self.clock[:-1], -(-self.bound // int(self.clock[-1]))
-        )
+        return np.append(self.windows.earliest, self.bound) // self.clock
 
     @cached_property
     def highest(self) -> Int:
         """Last index of each window."""
-        return np.append(
-            self.windows.latest // self.clock[:-1], self.horizon // int(self.clock[-1])
-        )
+        return np.append(self.windows.latest, self.horizon) // self.clock
 
     @cached_property
     def width(self) -> Int:
@@ -89,45 +78,63 @@ class StepModel:
         """Ticks between two makespans that can occur."""
         return int(self.clock[-1])
 
-    @cached_property
-    def empty(self) -> bool:
-        """Whether some window is empty: nothing ends by the horizon."""
-        return bool((self.width < 0).any())
-
     def build(self) -> Mip:
         """Return the model; its objective is the makespan in steps."""
         columns = int(self.width.sum())
-        shared, blocks = self._resource_blocks(columns)
-        blocks = [self._monotone(), self._precedence(), self._devices(), *blocks]
-        total = columns + shared
-        cost = np.zeros(total)
+        shared, resources = self._resources(columns)
+        blocks = [self._monotone(), self._precedence(), self._devices(), *resources]
+        firsts = np.cumsum([0, *(len(upper) for upper, _ in blocks)])
+        entries = [
+            (first + row, column, value)
+            for first, (_, parts) in zip(firsts, blocks, strict=False)
+            for row, column, value in parts
+        ]
+        row, column, value = map(np.concatenate, zip(*entries, strict=True))
+        fixed = column == FIXED
+        upper = np.concatenate([upper for upper, _ in blocks])
+        upper -= np.bincount(row[fixed], value[fixed], len(upper))
+        order = np.flatnonzero(~fixed)
+        order = order[np.argsort(row[order], kind="stable")]
+        integer = np.arange(columns + shared) < columns
+        cost = np.zeros(columns + shared)
         cost[self.first_column[-1] : columns] = -1.0
-        integer = np.ones(total, np.bool_)
-        integer[columns:] = False
-        return _assembled(blocks, cost, integer, float(self.highest[-1]))
+        return Mip(
+            cost,
+            np.zeros(len(cost)),
+            np.ones(len(cost)),
+            integer,
+            np.full(len(upper), -np.inf),
+            upper,
+            pointer_of(row[order], len(upper)),
+            column[order].astype(np.int32),
+            value[order],
+            float(self.highest[-1]),
+        )
 
-    # -- rows ------------------------------------------------------------------------------------------
+    # -- rows: sums that are at most their upper limits --------------------------------------------------
 
-    def _literals(
-        self, row: Int, task: Int, k: Int, value: float | NDArray[np.float64], rows: int
-    ) -> Entries:
-        """Return entries of value * z[task, k], and what fixed ones (k past the window) add to each row."""
+    def _started(self, row: Int, task: Int, k: Int, value: float | Floats) -> Entries:
+        """Return entries of value * z[task, k]: none before its window, the fixed column past it."""
+        place = k - self.lowest[task]
+        column = np.where(place < self.width[task], self.first_column[task] + place, FIXED)
+        begun = place >= 0
         weight = np.broadcast_to(np.asarray(value, np.float64), row.shape)
-        lowest, highest = self.lowest[task], self.highest[task]
-        open_ = (k >= lowest) & (k < highest)
-        done = k >= highest
-        constant = np.bincount(row[done], weights=weight[done], minlength=rows).astype(np.float64)
-        return row[open_], (self.first_column[task] + k - lowest)[open_], weight[open_], constant
+        return row[begun], column[begun], weight[begun]
+
+    def _active(self, row: Int, task: Int, tick: Int, value: float | Floats) -> list[Entries]:
+        """Return entries of value * [task active at tick], which is z[t] - z[t - p]."""
+        clock, ended = self.clock[task], tick - self.problem.duration[task]
+        return [
+            self._started(row, task, tick // clock, value),
+            self._started(row, task, ended // clock, -value),
+        ]
 
     def _monotone(self) -> Rows:
         """z[j, k] <= z[j, k + 1]: what has started stays started."""
         owner, k = ragged(self.lowest, self.width - 1)
-        row, rows = np.arange(len(owner), dtype=np.int64), len(owner)
-        now, later = (
-            self._literals(row, owner, k + ahead, sign, rows)
-            for ahead, sign in ((0, 1.0), (1, -1.0))
-        )
-        return _joined([now, later], np.zeros(rows))
+        row = np.arange(len(owner))
+        now, later = self._started(row, owner, k, 1.0), self._started(row, owner, k + 1, -1.0)
+        return np.zeros(len(row)), [now, later]
 
     def _precedence(self) -> Rows:
         """z[after, t] <= z[before, t - p] (eq. 5, disaggregated over time).
@@ -146,10 +153,11 @@ class StepModel:
         ahead = ((k + 1) * self.clock[j] - lag) // self.clock[i]
         says = (index != ahead) & (index < self.highest[i])
         i, j, k, index = i[says], j[says], k[says], index[says]
-        row, rows = np.arange(len(i), dtype=np.int64), len(i)
-        left = self._literals(row, j, k, 1.0, rows)
-        right = self._literals(row, i, index, -1.0, rows)
-        return _joined([left, right], np.zeros(rows))
+        row = np.arange(len(i))
+        return np.zeros(len(row)), [
+            self._started(row, j, k, 1.0),
+            self._started(row, i, index, -1.0),
+        ]
 
     def _devices(self) -> Rows:
         """At most one task at a time holds a device: a row a tick where at least two windows overlap."""
@@ -160,21 +168,11 @@ class StepModel:
         owner, tick = ragged(earliest, latest + p.duration[held] - earliest)
         task = held[owner]
         key = p.device[task] * np.int64(self.horizon + 1) + tick
-        startable = tick <= latest[owner]
-        row, keep, rows = _numbered(key, startable, np.ones(len(key)), np.ones(len(key)))
-        return _joined(self._activity(row, task[keep], tick[keep], 1.0, rows), np.ones(rows))
+        one = np.ones(len(key))
+        row, kept, upper = _numbered(key, tick <= latest[owner], one, one)
+        return upper, self._active(row, task[kept], tick[kept], 1.0)
 
-    def _activity(
-        self, row: Int, task: Int, tick: Int, value: float | NDArray[np.float64], rows: int
-    ) -> list[Entries]:
-        """Return entries of value * [task active at tick], which is z[t] - z[t - p]."""
-        clock = self.clock[task]
-        return [
-            self._literals(row, task, tick // clock, value, rows),
-            self._literals(row, task, (tick - self.problem.duration[task]) // clock, -value, rows),
-        ]
-
-    def _resource_blocks(self, columns: int) -> tuple[int, list[Rows]]:
+    def _resources(self, columns: int) -> tuple[int, list[Rows]]:
         """Capacity rows a slot (eqs 7-10 reduced), only where the tasks that may be active exceed the capacity.
 
         Where at least two transfers of a pair may share a circuit in a slot, a column w[pair, slot]
@@ -188,50 +186,37 @@ class StepModel:
         slots = np.int64(self.horizon // slot + 1)
         # One carrier a (task, slot), or a (pair, slot) where several of the pair's transfers may be
         # active.
-        pair_key = np.where(p.pair[task] >= 0, p.pair[task] * slots + k, -1)
-        known, position, members = np.unique(pair_key, return_inverse=True, return_counts=True)
-        joint = (members[position] >= 2) & (pair_key >= 0)
-        together = np.flatnonzero((members >= 2) & (known >= 0))
-        w_of = np.full(len(known), -1, np.int64)
-        w_of[together] = np.arange(len(together))
-        w = w_of[position]
-        first_of_pair = np.zeros(len(task), np.bool_)
-        first_of_pair[np.unique(np.where(joint, pair_key, -1), return_index=True)[1]] = True
-        carrier = np.flatnonzero(~joint | first_of_pair)
-        blocks = [
-            self._capacity(task[carrier], k[carrier], np.where(joint, w, -1)[carrier], columns)
-        ]
-        if len(together):
-            blocks.append(self._pair_rows(task[joint], k[joint], w[joint] + columns))
-        return len(together), blocks
+        alone = -1 - np.arange(len(task))
+        carrier = np.where(p.pair[task] >= 0, p.pair[task] * slots + k, alone)
+        _, first, place, members = np.unique(
+            carrier, return_index=True, return_inverse=True, return_counts=True
+        )
+        joint = members > 1
+        w = np.where(joint, columns + np.cumsum(joint) - 1, -1)
+        blocks = [self._capacity(task[first], k[first], w)]
+        together = np.flatnonzero(joint[place])
+        if len(together):  # [transfer active in slot] <= w[pair, slot]
+            row = np.arange(len(together))
+            active = self._active(row, task[together], k[together] * slot, 1.0)
+            pair = (row, w[place[together]], -np.ones(len(row)))
+            blocks.append((np.zeros(len(row)), [*active, pair]))
+        return int(joint.sum()), blocks
 
-    def _pair_rows(self, task: Int, k: Int, column: Int) -> Rows:
-        """[transfer active in slot] <= w[pair, slot]."""
-        row, rows = np.arange(len(task), dtype=np.int64), len(task)
-        active = self._activity(row, task, k * self.problem.ticks_per_slot, 1.0, rows)
-        pair = (row, column, -np.ones(rows), np.zeros(rows))
-        return _joined([*active, pair], np.zeros(rows))
-
-    def _capacity(self, task: Int, k: Int, w: Int, columns: int) -> Rows:
+    def _capacity(self, task: Int, k: Int, w: Int) -> Rows:
         """Sum of demands of what is active in a slot <= capacity; w >= 0 names the column that stands for a pair."""
         p = self.problem
-        owner, entry = ragged(
-            p.demand_ptr[task].astype(np.int64), np.diff(p.demand_ptr)[task].astype(np.int64)
-        )
+        entry = entries_of(p.demand_ptr, task)
+        owner = np.repeat(np.arange(len(task)), np.diff(p.demand_ptr)[task])
         resource = p.demand_resource[entry].astype(np.int64)
         amount = p.demand_amount[entry].astype(np.float64)
         key = resource * np.int64(self.horizon // p.ticks_per_slot + 1) + k[owner]
         startable = ((k <= self.highest[task]) | (w >= 0))[owner]
-        row, keep, rows = _numbered(key, startable, amount, p.capacity[resource].astype(np.float64))
-        upper = np.zeros(rows)
-        upper[row] = p.capacity[resource[keep]]
-        owner, amount = owner[keep], amount[keep]
-        alone = w[owner] < 0
-        own = self._activity(
-            row[alone], task[owner[alone]], k[owner[alone]] * p.ticks_per_slot, amount[alone], rows
-        )
-        pair = (row[~alone], w[owner[~alone]] + columns, amount[~alone], np.zeros(rows))
-        return _joined([*own, pair], upper)
+        row, kept, upper = _numbered(key, startable, amount, p.capacity[resource])
+        owner, amount = owner[kept], amount[kept]
+        own = w[owner] < 0
+        tick = k * p.ticks_per_slot
+        single = self._active(row[own], task[owner[own]], tick[owner[own]], amount[own])
+        return upper, [*single, (row[~own], w[owner[~own]], amount[~own])]
 
     # -- schedules -------------------------------------------------------------------------------------
 
@@ -244,54 +229,16 @@ class StepModel:
 
 
 def _numbered(
-    key: Int,
-    startable: NDArray[np.bool_],
-    amount: NDArray[np.float64],
-    capacity: NDArray[np.float64],
-) -> tuple[Int, NDArray[np.bool_], int]:
-    """Return (row of each kept entry, kept, rows): the keys, a resource at a moment each, that need a row.
+    key: Int, startable: NDArray[np.bool_], amount: Floats, capacity: NDArray[Any]
+) -> tuple[Int, NDArray[np.bool_], Floats]:
+    """Return (row of each kept entry, kept, capacity of each row): the keys, a resource at a moment each, that need a row.
 
     A row is needed where all that may be active exceeds the capacity, and some task may still start
     then (later moments repeat a subset of an earlier row).
     """
-    _, position = np.unique(key, return_inverse=True)
-    load = np.bincount(position, weights=amount)
-    room = np.zeros(len(load))
-    room[position] = capacity
-    opens = np.bincount(position, weights=startable) > 0
-    needed = (load > room) & opens
-    keep = needed[position]
+    _, first, place = np.unique(key, return_index=True, return_inverse=True)
+    room = capacity[first].astype(np.float64)
+    needed = (np.bincount(place, amount) > room) & (np.bincount(place, startable) > 0)
+    kept = needed[place]
     number = np.cumsum(needed) - 1
-    return number[position[keep]], keep, int(needed.sum())
-
-
-def _joined(parts: list[Entries], upper: NDArray[np.float64]) -> Rows:
-    """Return the rows ``sum(entries) <= upper``, what is fixed taken off."""
-    row, column, value = (np.concatenate([part[field] for part in parts]) for field in range(3))
-    return Rows(
-        row.astype(np.int64),
-        column.astype(np.int64),
-        value.astype(np.float64),
-        upper - np.sum([part[3] for part in parts], axis=0),
-    )
-
-
-def _assembled(
-    blocks: list[Rows], cost: NDArray[np.float64], integer: NDArray[np.bool_], offset: float
-) -> Mip:
-    shifts = row_pointer([len(block.upper) for block in blocks])
-    row = np.concatenate([block.row + shift for block, shift in zip(blocks, shifts, strict=False)])
-    order = np.argsort(row, kind="stable")
-    rows = int(shifts[-1])
-    return Mip(
-        cost,
-        np.zeros(len(cost)),
-        np.ones(len(cost)),
-        integer,
-        np.full(rows, -np.inf),
-        np.concatenate([block.upper for block in blocks]),
-        pointer_of(row, rows),
-        np.concatenate([block.column for block in blocks])[order].astype(np.int32),
-        np.concatenate([block.value for block in blocks])[order],
-        offset,
-    )
+    return number[place[kept]], kept, room[needed]

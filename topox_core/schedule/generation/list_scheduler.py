@@ -53,9 +53,7 @@ MAX_BOOKINGS = 50_000_000  # transfers x ports that each might use
 class SchedulePlan:
     """A schedule that can be carried out: start ticks, circuits, and how many circuits change.
 
-    ``reduced_start`` is the schedule of the reduced problem it came from (the same unless transfers
-    had to move to stay on one switch), which exact engines start from. ``before`` is what its ports
-    held when it began, where its generation knew.
+    ``before`` is what its ports held when it began, where its generation knew.
     """
 
     start: Int
@@ -63,14 +61,12 @@ class SchedulePlan:
     booking: Booking | None
     changes: int
     source: TraceSource
-    reduced_start: Int
-    reduced_makespan: int
     before: Before | None = None
 
     @staticmethod
     def without_circuits(start: Int, makespan: int, source: TraceSource) -> SchedulePlan:
         """Return a schedule of the reduced problem, for which no circuits were looked for."""
-        return SchedulePlan(start, makespan, None, 0, source, start, makespan)
+        return SchedulePlan(start, makespan, None, 0, source)
 
     @staticmethod
     def on_circuits(
@@ -79,7 +75,7 @@ class SchedulePlan:
         """Return a schedule on the circuits that a booking gives it."""
         makespan = int((start + problem.duration).max(initial=0))
         changes = int(changed_rows(booking, problem.switch_network).sum())
-        return SchedulePlan(start, makespan, booking, changes, source, start, makespan)
+        return SchedulePlan(start, makespan, booking, changes, source)
 
     @property
     def cost(self) -> tuple[int, int]:
@@ -342,9 +338,7 @@ class PortGenerator:
                     [switch, out_port % self.ports.k, (in_port - self.ports.in_base) % self.ports.k]
                 )
                 booking = booking_of(self.generator.problem, Solution(start, held))
-                plan = SchedulePlan(
-                    start, makespan, booking, changed, source, start, makespan, before
-                )
+                plan = SchedulePlan(start, makespan, booking, changed, source, before)
                 return plan, after
             horizon *= 2
 
@@ -359,9 +353,7 @@ class PortGenerator:
         start = booked.start + wait * problem.ticks_per_slot
         makespan = last + wait * problem.ticks_per_slot
         booking = replace(old, first_slot=old.first_slot + wait, end_slot=old.end_slot + wait)
-        return SchedulePlan(
-            start, makespan, booking, booked.changes, booked.source, start, makespan, booked.before
-        )
+        return replace(booked, start=start, makespan=makespan, booking=booking)
 
     def improved(self, booked: SchedulePlan, enough: int) -> SchedulePlan:
         """Return the schedule after forward-backward improvement; never worse in makespan, then changes.

@@ -167,7 +167,7 @@ class LocalSearch:
     def _as_searched(self, plan: SchedulePlan) -> tuple[Int, int, int]:
         """Return start, makespan and circuit changes of a plan: of the reduced problem where no ports are held."""
         if self.planner.ports is None:
-            return plan.reduced_start, plan.reduced_makespan, 0
+            return plan.start, plan.makespan, 0
         return plan.start, plan.makespan, plan.changes
 
 
