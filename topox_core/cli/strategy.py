@@ -40,13 +40,12 @@ from topox_core.io.content import record_of
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.model.execution import Layout
 from topox_core.model.task_graph import TaskGraph
-from topox_core.strategy.alternation import Alternated, alternate
 from topox_core.strategy.evaluator import FastEvaluator, laid_out, non_blocking
 from topox_core.strategy.models import MODELS, Model, named
 from topox_core.strategy.moves import Move, MoveProgress, SearchSettings
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.plans import RankedPlan, best_plans, timed
-from topox_core.strategy.search import SearchResult, search
+from topox_core.strategy.search import Alternated, SearchResult, alternate, search
 from topox_core.strategy.strategy import (
     Placement,
     Strategy,

@@ -80,19 +80,20 @@ class Part:
     def __post_init__(self) -> None:
         check_known(self.id, PARTS, "part", item=f"part {printable(str(self.id))}")
         check_fields(self, item=f"part {self.id}")
-        if self.ports != 1 and self.id != "packet_switch":
-            raise self._wrong(
-                f"must be 1: only a packet switch has more (got {shown(self.ports)})", "ports"
-            )
-        if self.ports < 4 and self.id == "packet_switch":
-            raise self._wrong(f"must be at least 4 (got {self.ports})", "ports")
-        if self.ports % 2 and self.ports > 1:
-            raise self._wrong(
-                f"must be even: a Clos tier points half its ports up (got {self.ports})", "ports"
-            )
-
-    def _wrong(self, problem: str, field: str) -> InputError:
-        return InputError(problem, item=f"part {self.id}", field=field)
+        switch, ports = self.id == "packet_switch", self.ports
+        refuse_if(
+            (
+                ports != 1 and not switch,
+                f"must be 1: only a packet switch has more (got {shown(ports)})",
+            ),
+            (ports < 4 and switch, f"must be at least 4 (got {ports})"),
+            (
+                ports % 2 and ports > 1,
+                f"must be even: a Clos tier points half its ports up (got {ports})",
+            ),
+            item=f"part {self.id}",
+            field="ports",
+        )
 
     @property
     def port_usd(self) -> float:

@@ -164,6 +164,11 @@ class Rail:
         """How long a changed circuit carries nothing."""
         return self.reconfiguration_ms + self.link_up_ms
 
+    @property
+    def switches(self) -> bool:
+        """Whether circuits ever change on it."""
+        return self.optical and not self.static_split
+
 
 @dataclass(frozen=True)
 class Window:

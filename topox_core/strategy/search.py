@@ -1,4 +1,4 @@
-"""Search for a fast strategy: a Markov chain, a descent, and a proof for small models."""
+"""Search for a fast strategy: a Markov chain, a descent, a proof for small models; and strategy and topology in turn."""
 
 import math
 import random
@@ -8,15 +8,11 @@ from itertools import product
 from math import prod
 
 from topox_core.errors import InputError
+from topox_core.model.execution import Layout
+from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.run import never
 from topox_core.strategy.evaluator import Evaluator, FastEvaluator
-from topox_core.strategy.moves import (
-    Move,
-    MoveProgress,
-    Proposer,
-    SearchSettings,
-    boundary_changes,
-)
+from topox_core.strategy.moves import Move, MoveProgress, Proposer, SearchSettings, boundary_changes
 from topox_core.strategy.operators import OperatorGraph, divisors
 from topox_core.strategy.strategy import (
     Placement,
@@ -29,6 +25,7 @@ from topox_core.strategy.strategy import (
     server_bytes,
     server_limit,
     spread,
+    task_graph,
 )
 
 
@@ -153,7 +150,7 @@ class Chain:
         if self._since_best >= self.settings.patience:
             self._since_best = 0
             if self.current != self.best:
-                self._move_to(self.best, self.best_ms, name, "reset")
+                self.take(self.best, self.best_ms, "reset", name)
 
     def _judge(self, name: str, changed: list[Placement]) -> None:
         proposal = self.current.changed(changed)
@@ -168,9 +165,10 @@ class Chain:
         reason = "better" if slower_ms < 0 else "equal" if slower_ms == 0 else "chance"
         if proposal_ms < self.best_ms:
             self._since_best = 0
-        self._move_to(proposal, proposal_ms, name, reason)
+        self.take(proposal, proposal_ms, reason, name)
 
-    def _move_to(self, strategy: Strategy, strategy_ms: float, name: str, reason: str) -> None:
+    def take(self, strategy: Strategy, strategy_ms: float, reason: str, name: str = "") -> None:
+        """Go to a strategy; the change began with operator ``name``, else with the first that differs."""
         pairs = [
             (old, new)
             for old, new in zip(self.current.placements, strategy.placements, strict=True)
@@ -179,7 +177,7 @@ class Chain:
         self.moves.append(
             Move(
                 self.proposals + self.later,
-                name,
+                name or (pairs[0][1].operator if pairs else ""),
                 tuple(old for old, _ in pairs),
                 tuple(new for _, new in pairs),
                 self.current_ms,
@@ -190,12 +188,6 @@ class Chain:
         self.current, self.current_ms = strategy, strategy_ms
         if strategy_ms < self.best_ms:
             self.best, self.best_ms = strategy, strategy_ms
-
-    def take(self, strategy: Strategy, strategy_ms: float, reason: str) -> None:
-        """Go to a strategy that was found outside the chain."""
-        pairs = zip(self.current.placements, strategy.placements, strict=True)
-        name = next((new.operator for old, new in pairs if old != new), "")
-        self._move_to(strategy, strategy_ms, name, reason)
 
     def offer(self, strategy: Strategy, reason: str, later: int = 0) -> bool:
         """Go to a strategy if it is the best so far; return whether it is. ``later`` counts it as tried after the proposals."""
@@ -358,3 +350,123 @@ def _prove(chain: Chain, stop: Callable[[], bool]) -> bool:
     if best_ms < chain.best_ms:
         chain.take(best, best_ms, "proved")
     return not chain.stopped
+
+
+# FlexNet rebuilds a topology that has not changed for this many proposals.
+PATIENCE = 50
+Find = Callable[[TaskGraph], Layout]
+EvaluatorOn = Callable[[Layout], Evaluator]
+
+
+@dataclass(frozen=True)
+class Alternated(SearchResult):
+    """What alternating found.
+
+    A topology that was kept is a move with the reason ``topology``; nothing follows the chain.
+
+    Attributes
+    ----------
+    topology
+        Of the best strategy. ``start_ms`` is that of data parallel on the topology found for it.
+    topologies, kept
+        How many topologies were found after the first, and kept.
+    """
+
+    topology: Layout
+    topologies: int
+    kept: int
+
+
+def alternate(
+    graph: OperatorGraph,
+    servers: int,
+    find: Find,
+    evaluator: EvaluatorOn,
+    settings: SearchSettings,
+    *,
+    fixed: Iterable[Placement] = (),
+    stop: Callable[[], bool] = never,
+    on_progress: Callable[[MoveProgress], None] | None = None,
+) -> Alternated:
+    """Return the best strategy and topology found in turn; never slower than data parallel on its own topology.
+
+    After each accepted proposal, or after ``PATIENCE`` proposals without one, the topology is
+    found anew for the strategy at hand and kept if the iteration is faster on it (TopoOpt, NSDI
+    2023, section 4; its released code also keeps a slower one now and then). Going back to the best
+    goes back to its topology.
+
+    Parameters
+    ----------
+    find, evaluator
+        How a topology is found for a task graph, and how strategies are timed on it.
+
+    Raises
+    ------
+    InputError
+        If a fixed configuration does not suit the model, or nothing to start from fits the memory;
+        and whatever ``find`` refuses.
+    """
+    pinned = {placement.operator: placement for placement in fixed}
+    start = first_strategy(graph, servers, settings.memory_gb, tuple(pinned.values()))
+    chain = _InTurn(graph, start, find, evaluator, settings, pinned)
+    chain.walk(stop, on_progress)
+    return Alternated(
+        **vars(chain.result()),
+        topology=chain.best_topology,
+        topologies=chain.renewed,
+        kept=chain.kept,
+    )
+
+
+class _InTurn(Chain):
+    """A chain with the topology it is timed on, and that of the best strategy."""
+
+    def __init__(
+        self,
+        graph: OperatorGraph,
+        start: Strategy,
+        find: Find,
+        evaluator: EvaluatorOn,
+        settings: SearchSettings,
+        fixed: Iterable[str],
+    ) -> None:
+        self.find, self.evaluator = find, evaluator
+        self.topology = self.best_topology = find(task_graph(graph, start, settings.memory_gb))
+        super().__init__(graph, start, evaluator(self.topology), settings, fixed)
+        self.best_evaluate = self.evaluate
+        self.renewed = self.kept = self._idle = 0
+        self._topology_of = start
+
+    def step(self) -> None:
+        """Make one proposal; the topology is found anew after one that was accepted, and after many that were not."""
+        made = len(self.moves)
+        super().step()
+        reasons = [move.reason for move in self.moves[made:]]
+        if "reset" in reasons:
+            self.topology, self.evaluate = self.best_topology, self.best_evaluate
+        accepted = reasons not in ([], ["reset"])
+        self._idle = 0 if accepted else self._idle + 1
+        if accepted or self._idle >= PATIENCE:
+            self._renew()
+            self._idle = 0
+
+    def _renew(self) -> None:
+        """Find the topology anew, unless it was found for the very strategy, and keep it if it is faster."""
+        if self.current == self._topology_of:
+            return
+        self._topology_of = self.current
+        topology = self.find(task_graph(self.graph, self.current, self.settings.memory_gb))
+        self.renewed += 1
+        evaluate = self.evaluator(topology)
+        strategy_ms = evaluate(self.current)
+        if strategy_ms < self.current_ms:
+            self.kept += 1
+            self.topology, self.evaluate = topology, evaluate
+            self.take(self.current, strategy_ms, "topology")
+
+    def take(self, strategy: Strategy, strategy_ms: float, reason: str, name: str = "") -> None:
+        """Go to a strategy; the topology at hand is that of the best one, if this is a better one."""
+        best_ms = self.best_ms
+        super().take(strategy, strategy_ms, reason, name)
+        if self.best_ms < best_ms:
+            self.best_topology, self.best_evaluate = self.topology, self.evaluate

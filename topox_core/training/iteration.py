@@ -1,7 +1,7 @@
 """A training iteration in closed form: when its pipeline ends, what gradients and update add, and what it consists of."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -295,107 +295,83 @@ def parts(one: Iteration) -> dict[str, float]:
     }
 
 
-def pieces(one: Iteration) -> list[Piece]:
-    """Return the pieces of an iteration on the rank that is at work longest."""
-    job, rank = one.job, one.busiest_rank
-    passes = one.rank_passes(rank)
-    found = [Piece("computing", passes.compute_ms)]
-    if passes.host_ms:
-        found.append(Piece("host", passes.host_ms))
-    spent = {"tp": passes.tensor_ms, "cp": passes.context_ms, "ep": passes.experts_ms}
-    for parallelism, exposed_ms in spent.items():
-        found += _shared_out(list(_exchanged(one, rank, parallelism)), exposed_ms)
-    found += _shared_out(_weights(one, rank), passes.weights_ms)
-    found += _messages(one, rank)
-    if job.plan.pipeline > 1:
-        found.append(Piece("bubble", one.bubble_ms(rank)))
-    found += _shared_out(_called(one, stage_gradients(job, rank)), one.exposed_ms[rank])
-    found += _shared_out(_called(one, tied_tables(job)), one.tied_ms)
-    found.append(Piece("update", one.update_ms))
-    gathers = [stage_gathers(job, stage) for stage in range(job.plan.pipeline)]
-    longest = max(gathers, key=lambda each: sum(shared.ms(job) for shared in each))
-    after = [
-        replace(piece, name=f"{piece.name} after the update") for piece in _called(one, longest)
-    ]
-    return found + _shared_out(after, one.gather_ms)
-
-
 # Shares of 1 that differ by less come of rounding.
 _ALIKE = 1e-9
 NAMES = {"tp": "tensor parallel", "cp": "context parallel", "ep": "tokens to experts"}
 
 
-def _exchanged(one: Iteration, rank: int, parallelism: str) -> Iterator[Piece]:
-    """Yield what the passes of a rank exchange in one parallelism, whole times."""
-    job = one.job
-    layers = job.stage_layers(rank) * job.plan.microbatches
-    exchanges = [each for each in layer_exchanges(job) if each.parallelism == parallelism]
-    ends = ((rank == 0) + (rank == job.plan.pipeline - 1)) * job.plan.microbatches
-    for each in exchanges:
-        calls = layers * (each.forward + each.backward)
-        if parallelism == "tp" and each.kind == single_exchange(job).kind:
-            calls += ends
-        yield _piece(one, NAMES[parallelism], each, calls)
+def pieces(one: Iteration) -> list[Piece]:
+    """Return the pieces of an iteration on the rank that is at work longest."""
+    job, rank, passes = one.job, one.busiest_rank, one.rank_passes(one.busiest_rank)
+    many, last = job.plan.microbatches, job.plan.pipeline - 1
+    found = [Piece("computing", passes.compute_ms)]
+    if passes.host_ms:
+        found.append(Piece("host", passes.host_ms))
+    spent = {"tp": passes.tensor_ms, "cp": passes.context_ms, "ep": passes.experts_ms}
+    layers, single = job.stage_layers(rank), single_exchange(job)
+    for parallelism, exposed_ms in spent.items():
+        ends = (rank == 0) + (rank == last) if parallelism == single.parallelism else 0
+        exchanges = [
+            (
+                NAMES[parallelism],
+                each,
+                many
+                * (layers * (each.forward + each.backward) + ends * (each.kind == single.kind)),
+            )
+            for each in layer_exchanges(job)
+            if each.parallelism == parallelism
+        ]
+        found += _exposed(job, exchanges, exposed_ms)
+    # FSDP gathers in both passes, and scatters in the backward ones.
+    moved = [(each, 2) for each in layer_gathers(job)] + [(each, 1) for each in layer_scatters(job)]
+    calls = many * (layers + job.schedule.virtual)
+    fsdp = [(f"FSDP's {each.what}", each, often * calls) for each, often in moved]
+    found += _exposed(job, fsdp, passes.weights_ms)
+    if last:
+        found += [_messages(one, rank), Piece("bubble", one.bubble_ms(rank))]
+    found += _exposed(job, _once(stage_gradients(job, rank)), one.exposed_ms[rank])
+    found += _exposed(job, _once(tied_tables(job)), one.tied_ms)
+    found.append(Piece("update", one.update_ms))
+    gathers = [stage_gathers(job, stage) for stage in range(job.plan.pipeline)]
+    longest = max(gathers, key=lambda each: sum(shared.ms(job) for shared in each))
+    after = [(f"{each.what} after the update", each, 1) for each in longest]
+    return found + _exposed(job, after, one.gather_ms)
 
 
-def _weights(one: Iteration, rank: int) -> list[Piece]:
-    """Return what FSDP moves for the passes of a rank: gathers in both, scatters in the backward ones."""
-    job = one.job
-    calls = (job.stage_layers(rank) + job.schedule.virtual) * job.plan.microbatches
-    moved = (
-        *((each, 2) for each in layer_gathers(job)),
-        *((each, 1) for each in layer_scatters(job)),
-    )
-    return [_piece(one, f"FSDP's {each.what}", each, passes * calls) for each, passes in moved]
-
-
-def _messages(one: Iteration, rank: int) -> list[Piece]:
+def _messages(one: Iteration, rank: int) -> Piece:
     """Return what a rank sends: gone before it goes on, unless sends overlap."""
-    job, ranks = one.job, one.job.plan.pipeline
-    if ranks == 1:
-        return []
-    forward = sum(chunk < job.chunks - 1 for chunk in range(rank, job.chunks, ranks))
-    backward = sum(chunk > 0 for chunk in range(rank, job.chunks, ranks))
-    calls = (forward + backward) * job.plan.microbatches
-    sent = message(job)
-    hidden_ms = 0.0 if one.sent_ms[rank] else calls * one.message_ms
+    job = one.job
+    own = range(rank, job.chunks, job.plan.pipeline)
+    ways = sum((chunk < job.chunks - 1) + (chunk > 0) for chunk in own)
+    calls, sent, sent_ms = ways * job.plan.microbatches, message(job), one.sent_ms[rank]
+    hidden_ms = 0.0 if sent_ms else calls * one.message_ms
+    return Piece(
+        "stage to stage", sent_ms, hidden_ms, sent.kind, sent.size_bytes, calls, sent.group
+    )
+
+
+def _once(shared: Iterable[Shared]) -> list[tuple[str, Call, int]]:
+    return [(each.what, each, 1) for each in shared]
+
+
+def _exposed(job: Job, calls: Sequence[tuple[str, Call, int]], exposed_ms: float) -> list[Piece]:
+    """Return communications, each called so often, whose exposed times add up to ``exposed_ms``; the rest of each is hidden.
+
+    It is shared out in proportion. Where computing was stretched (``iteration_ms``), so were the exchanges
+    inside a server.
+    """
+    whole_ms = sum(many * what.ms(job) for _, what, many in calls)
+    share = exposed_ms / whole_ms if whole_ms else 1.0
+    hidden = 1 - share if share < 1 - _ALIKE else 0.0
     return [
         Piece(
-            "stage to stage",
-            one.sent_ms[rank],
-            hidden_ms,
-            sent.kind,
-            sent.size_bytes,
-            calls,
-            sent.group,
+            name,
+            share * (many * what.ms(job)),
+            hidden * (many * what.ms(job)),
+            what.kind,
+            what.size_bytes,
+            many,
+            what.group,
         )
-    ]
-
-
-def _called(one: Iteration, shared: Sequence[Shared]) -> list[Piece]:
-    return [_piece(one, each.what, each, 1) for each in shared]
-
-
-def _piece(one: Iteration, name: str, what: Call, calls: int) -> Piece:
-    """Return a communication with its whole time; what of it is hidden is told later."""
-    return Piece(name, calls * what.ms(one.job), 0.0, what.kind, what.size_bytes, calls, what.group)
-
-
-def _shared_out(found: Iterable[Piece], exposed_ms: float) -> list[Piece]:
-    """Return pieces whose exposed times add up to ``exposed_ms``, in proportion; the rest of each is hidden.
-
-    Where computing was stretched (``iteration_ms``), so were the exchanges inside a server.
-    """
-    kept = list(found)
-    whole_ms = sum(piece.exposed_ms for piece in kept)
-    if whole_ms == 0:
-        return kept
-    share = exposed_ms / whole_ms
-    return [
-        replace(
-            piece,
-            exposed_ms=share * piece.exposed_ms,
-            hidden_ms=(1 - share) * piece.exposed_ms if share < 1 - _ALIKE else 0.0,
-        )
-        for piece in kept
+        for name, what, many in calls
     ]

@@ -1,16 +1,406 @@
-"""All workloads by name, so that nobody starts from nothing."""
+"""All workloads by name: DLRM as in TOPO-X Table II, training jobs, and two drawn by chance (bursts of inference, random layers)."""
 
-from collections.abc import Mapping
+import math
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from topox_core.errors import errors_in_file, refuse_if
 from topox_core.io.limits import MAX_GENERATED_TASKS, check_one_of
 from topox_core.io.task_graph_rules import validated
-from topox_core.model.cluster import Cluster
+from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.workloads.generators import DLRM, RANDOM_LAYERED, SERVING_BURSTS
-from topox_core.workloads.workload import TRAINING_JOBS, Workload
+from topox_core.workloads.workload import TRAINING_JOBS, Parameter, Workload, compute_task
+
+SOURCE = (
+    "A100 operator times published with TopoOpt (NSDI 2023), Apache-2.0; sizes: TOPO-X Table II"
+)
+
+
+def _switched(servers: int, port_gbps: float, switches: int = 2) -> Cluster:
+    """Return a cluster whose servers have one port on each optical switch."""
+    name = f"{servers} servers, {switches} OCS"
+    return one_port_a_switch(servers, switches, port_gbps, name=name)
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One row of TOPO-X Table II with the layer counts of the released scripts.
+
+    Times are (forward, backward) in ms of one server of 4 A100 when the batch is split over all
+    servers; an embedding lookup is not split. Layers are (inputs, outputs, how many).
+    """
+
+    servers: int
+    samples_per_server: int
+    tables: int
+    dimension: int
+    bottom: tuple[int, int, int]
+    top: tuple[tuple[int, int, int], ...]
+    dense_ms: dict[tuple[int, int], tuple[float, float]]
+    embedding_ms: tuple[float, float]
+    concat_ms: tuple[float, float]
+
+
+# Row "No." of Table II: 1 has 128 samples a GPU on 128 servers, 2 has 256 on 16; a server has 4
+# GPUs.
+CONFIGURATIONS = {
+    1: Configuration(
+        servers=128,
+        samples_per_server=512,
+        tables=64,
+        dimension=128,
+        bottom=(2048, 2048, 7),
+        top=((10240, 4096, 1), (4096, 4096, 14), (4096, 1, 1)),
+        dense_ms={
+            (2048, 2048): (0.193536, 0.296346),
+            (10240, 4096): (0.614707, 1.21088),
+            (4096, 4096): (0.269824, 0.521523),
+            (4096, 1): (0.0151552, 0.040448),
+        },
+        embedding_ms=(4.30858, 8.61716),
+        concat_ms=(0.226202, 0.226406),
+    ),
+    2: Configuration(
+        servers=16,
+        samples_per_server=1024,
+        tables=16,
+        dimension=256,
+        bottom=(1024, 1024, 7),
+        top=((5120, 2048, 1), (2048, 2048, 14), (2048, 1, 1)),
+        dense_ms={
+            (1024, 1024): (0.109363, 0.253542),
+            (5120, 2048): (0.326144, 0.619315),
+            (2048, 2048): (0.150835, 0.281395),
+            (2048, 1): (0.0137216, 0.0433152),
+        },
+        embedding_ms=(1.613, 3.226),
+        concat_ms=(0.054784, 0.055296),
+    ),
+}
+
+
+def layers(configuration: Configuration) -> list[tuple[str, int, int]]:
+    """Return the dense layers in forward order as (name, inputs, outputs)."""
+    inputs, outputs, count = configuration.bottom
+    names = [(f"bottom{i}", inputs, outputs) for i in range(count)]
+    i = 0
+    for inputs, outputs, count in configuration.top:
+        names += [(f"top{i + k}", inputs, outputs) for k in range(count)]
+        i += count
+    return names
+
+
+def _tasks(values: dict[str, Any]) -> Iterator[Task]:
+    c = CONFIGURATIONS[values["configuration"]]
+    dense = layers(c)
+    home = {table: table % c.servers for table in range(c.tables)}
+    size = c.samples_per_server * c.dimension * values["mp_element_bytes"]
+    yield from _forward(c, dense, home, size)
+    yield from _backward(c, dense, home, size)
+    everyone = tuple(range(c.servers))
+    for number, (name, inputs, outputs) in enumerate(dense):
+        waits = tuple(f"b.{name}.{s}" for s in everyone)
+        for part, elements in (("weight", inputs * outputs), ("bias", outputs)):
+            yield Task(
+                f"sum.{name}.{part}",
+                "all_reduce",
+                waits,
+                members=everyone,
+                size_bytes=4.0 * elements,
+                parallelism="dp",
+                group="dp",
+                layer=number,
+            )
+
+
+def _count(values: dict[str, Any]) -> int:
+    """Count lookups and transfers of every table both ways, dense layers and the join on every server, two sums a layer."""
+    c = CONFIGURATIONS[values["configuration"]]
+    dense = len(layers(c))
+    return 2 * (c.tables * c.servers + c.servers * (dense + 1) + dense)
+
+
+def _forward(
+    c: Configuration, dense: list[tuple[str, int, int]], home: dict[int, int], size: float
+) -> Iterator[Task]:
+    for table, server in home.items():
+        yield compute_task(f"f.table{table}", "forward", (), server, c.embedding_ms[0])
+        for s in range(c.servers):
+            if s != server:
+                yield Task(
+                    f"f.table{table}.to{s}",
+                    "communication",
+                    (f"f.table{table}",),
+                    source=server,
+                    destination=s,
+                    size_bytes=float(size),
+                    parallelism="mp",
+                    group=f"table{table}",
+                )
+    for s in range(c.servers):
+        before: tuple[str, ...] = ()
+        for number, (name, inputs, outputs) in enumerate(dense):
+            if number == c.bottom[2]:
+                lookups = tuple(
+                    f"f.table{t}" if s == at else f"f.table{t}.to{s}" for t, at in home.items()
+                )
+                yield compute_task(f"f.concat.{s}", "forward", before + lookups, s, c.concat_ms[0])
+                before = (f"f.concat.{s}",)
+            yield compute_task(
+                f"f.{name}.{s}", "forward", before, s, c.dense_ms[inputs, outputs][0], layer=number
+            )
+            before = (f"f.{name}.{s}",)
+
+
+def _backward(
+    c: Configuration, dense: list[tuple[str, int, int]], home: dict[int, int], size: float
+) -> Iterator[Task]:
+    for s in range(c.servers):
+        after: tuple[str, ...] = ()
+        for number, (name, inputs, outputs) in reversed(list(enumerate(dense))):
+            if number == c.bottom[2] - 1:
+                yield compute_task(
+                    f"b.concat.{s}", "backward", (*after, f"f.concat.{s}"), s, c.concat_ms[1]
+                )
+                after = (f"b.concat.{s}",)
+            yield compute_task(
+                f"b.{name}.{s}",
+                "backward",
+                (*after, f"f.{name}.{s}"),
+                s,
+                c.dense_ms[inputs, outputs][1],
+                layer=number,
+            )
+            after = (f"b.{name}.{s}",)
+    for table, server in home.items():
+        for s in range(c.servers):
+            if s != server:
+                yield Task(
+                    f"b.table{table}.from{s}",
+                    "communication",
+                    (f"b.concat.{s}",),
+                    source=s,
+                    destination=server,
+                    size_bytes=float(size),
+                    parallelism="mp",
+                    group=f"table{table}",
+                )
+        arrived = tuple(
+            f"b.concat.{s}" if s == server else f"b.table{table}.from{s}" for s in range(c.servers)
+        )
+        yield compute_task(
+            f"b.table{table}", "backward", (f"f.table{table}", *arrived), server, c.embedding_ms[1]
+        )
+
+
+def _cluster_of_table_ii(values: dict[str, Any]) -> Cluster:
+    servers = CONFIGURATIONS[values["configuration"]].servers
+    return _switched(servers, values["port_gbps"], 4)
+
+
+DLRM = Workload(
+    "dlrm",
+    "DLRM (TOPO-X Table II)",
+    "Recommendation model: dense layers data parallel with all-reduce, embedding tables placed round robin "
+    "and reached by all servers, one all-to-all each way.",
+    SOURCE,
+    (
+        Parameter(
+            "configuration",
+            2,
+            "",
+            "row of TOPO-X Table II: 1 is 128 servers and 64 tables, 2 is 16 servers and 16 tables",
+            choices=(1, 2),
+        ),
+        Parameter(
+            "mp_element_bytes",
+            8,
+            "bytes",
+            "of an embedding element on the network: 8 as FlexNet released it, 4 for FP32",
+            choices=(4, 8),
+        ),
+        Parameter(
+            "port_gbps",
+            40.0,
+            "Gbit/s",
+            "port speed of the suggested cluster (TOPO-X Table III has 10 to 200)",
+            0.001,
+            1e6,
+        ),
+    ),
+    _tasks,
+    _count,
+    _cluster_of_table_ii,
+)
+
+
+CLOCK = 1  # the device of server 0 that only counts the time between bursts
+
+
+def _bursts(values: dict[str, Any]) -> Iterator[Task]:
+    """Yield bursts: the clock, then each request's chunks of reading, their transfers, and the first answer.
+
+    Prompts are read on some servers, in turn, and move to others that answer, where chance has it. Chunks of one prompt
+    are read one after another, and each is sent as soon as it is read.
+    """
+    rng = random.Random(values["seed"])
+    chunks = values["chunks"]
+    number = 0
+    tick: tuple[str, ...] = ()
+    for burst in range(values["bursts"]):
+        if burst:
+            yield Task(f"clock.{burst}", "forward", tick, 0, CLOCK, values["gap_ms"])
+            tick = (f"clock.{burst}",)
+        for _ in range(values["requests"]):
+            chunk_tokens = _tokens(rng, values) / chunks
+            writer = values["readers"] + rng.randrange(values["writers"])
+            yield from _request(values, number, tick, chunk_tokens, writer)
+            number += 1
+
+
+def _tokens(rng: random.Random, values: dict[str, Any]) -> float:
+    """Draw the length of a prompt: log-normal about the mean, at most eight times it."""
+    spread = values["spread"]
+    drawn = math.exp(rng.gauss(-spread * spread / 2, spread))
+    return float(max(1, round(values["tokens"] * min(drawn, 8.0))))
+
+
+def _request(
+    values: dict[str, Any], number: int, tick: tuple[str, ...], chunk_tokens: float, writer: int
+) -> Iterator[Task]:
+    reader = number % values["readers"]
+    before, moved = tick, []
+    for chunk in range(values["chunks"]):
+        name = f"read.{number}.{chunk}"
+        yield compute_task(name, "forward", before, reader, chunk_tokens * values["read_us"] / 1e3)
+        before = (name,)
+        moved.append(f"cache.{number}.{chunk}")
+        yield Task(
+            moved[-1],
+            "communication",
+            before,
+            source=reader,
+            destination=writer,
+            size_bytes=float(round(chunk_tokens * values["token_bytes"])),
+        )
+    yield compute_task(f"answer.{number}", "forward", tuple(moved), writer, values["answer_ms"])
+
+
+def _in_bursts(values: dict[str, Any]) -> int:
+    requests = values["bursts"] * values["requests"]
+    return int(requests * (2 * values["chunks"] + 1) + values["bursts"] - 1)
+
+
+def _serving_cluster(values: dict[str, Any]) -> Cluster:
+    servers = values["readers"] + values["writers"]
+    return _switched(servers, values["port_gbps"]).changed(devices_per_server=CLOCK + 1)
+
+
+SERVING_BURSTS = Workload(
+    "serving-bursts",
+    "Serving in bursts",
+    "Inference with prompts read on some servers and answered on others: requests come in bursts, and the keys and "
+    "values of a prompt move to the server that answers.",
+    "our own construction; 131,072 bytes per token are the keys and values of Llama 3 8B (32 layers, 8 heads of 128, two "
+    "bytes each); the seed fixes every byte",
+    (
+        Parameter("readers", 4, "", "servers that read prompts", 1, 50_000),
+        Parameter("writers", 4, "", "servers that answer", 1, 50_000),
+        Parameter("bursts", 6, "", "bursts", 1, 10_000),
+        Parameter("requests", 8, "", "requests in a burst", 1, 10_000),
+        Parameter("gap_ms", 60.0, "ms", "from burst to burst", 0.001, 1e6),
+        Parameter("tokens", 2000, "", "mean length of a prompt, in tokens", 1, 10_000_000),
+        Parameter(
+            "spread", 0.6, "", "spread of the lengths (of their logarithm; 0: all alike)", 0.0, 3.0
+        ),
+        Parameter("chunks", 4, "", "pieces in which a prompt is read and sent", 1, 1_000),
+        Parameter("token_bytes", 131_072, "B", "keys and values of a token", 1, 1_000_000_000),
+        Parameter("read_us", 10.0, "us", "time to read a token", 0.001, 1e6),
+        Parameter("answer_ms", 15.0, "ms", "from the last piece to the first word", 0.001, 1e6),
+        Parameter("port_gbps", 100.0, "Gbit/s", "port speed of the suggested cluster", 0.001, 1e6),
+        Parameter("seed", 0, "", "of all random choices", 0, 2**31),
+    ),
+    _bursts,
+    _in_bursts,
+    _serving_cluster,
+)
+
+
+def _layers(values: dict[str, Any]) -> Iterator[Task]:
+    rng = random.Random(values["seed"])
+    n, width = values["servers"], values["width"]
+    above: list[tuple[str, int]] = []
+    for layer in range(values["layers"]):
+        row: list[tuple[str, int]] = []
+        for k in range(width):
+            server = rng.randrange(n)
+            name = f"c.{layer}.{k}"
+            waits = []
+            for parent, at in (
+                rng.sample(above, min(len(above), rng.randint(1, values["fan_in"])))
+                if above
+                else []
+            ):
+                if at == server:
+                    waits.append(parent)
+                    continue
+                size = float(round(rng.uniform(0.2, 1.8) * values["mean_mb"] * 1e6))
+                transfer = f"x.{layer}.{k}.{parent[2:]}"
+                yield Task(
+                    transfer,
+                    "communication",
+                    (parent,),
+                    source=at,
+                    destination=server,
+                    size_bytes=size,
+                )
+                waits.append(transfer)
+            kind = "forward" if 2 * layer < values["layers"] else "backward"
+            yield compute_task(
+                name,
+                kind,
+                tuple(waits),
+                server,
+                round(rng.uniform(0.2, 1.8) * values["mean_ms"], 3),
+                layer=layer,
+            )
+            row.append((name, server))
+        above = row
+
+
+def _computing(values: dict[str, Any]) -> int:
+    """Return how many tasks compute; transfers between them are up to chance."""
+    return int(values["layers"] * values["width"])
+
+
+RANDOM_LAYERED = Workload(
+    "random-layered",
+    "Random layers",
+    "Compute tasks in layers on random servers; each waits for a few tasks of the layer before, over the network "
+    "where servers differ.",
+    "our own construction; the seed fixes every byte",
+    (
+        Parameter("layers", 20, "", "layers", 1, 100_000),
+        Parameter("width", 8, "", "compute tasks in a layer", 1, 10_000),
+        Parameter("servers", 8, "", "servers", 2, 100_000),
+        Parameter("fan_in", 2, "", "most tasks of the layer before that one waits for", 1, 64),
+        Parameter(
+            "mean_ms", 5.0, "ms", "mean compute time (uniform from 0.2 to 1.8 times it)", 0.001, 1e6
+        ),
+        Parameter(
+            "mean_mb", 20.0, "MB", "mean transfer (uniform from 0.2 to 1.8 times it)", 0.0, 1e6
+        ),
+        Parameter("port_gbps", 40.0, "Gbit/s", "port speed of the suggested cluster", 0.001, 1e6),
+        Parameter("seed", 0, "", "of all random choices", 0, 2**31),
+    ),
+    _layers,
+    _computing,
+    lambda values: _switched(values["servers"], values["port_gbps"]),
+)
+
 
 WORKLOADS: dict[str, Workload] = {
     w.name: w for w in (DLRM, *TRAINING_JOBS.values(), SERVING_BURSTS, RANDOM_LAYERED)

@@ -245,83 +245,52 @@ def _table(curves: Curves) -> Content:
 
 
 def slowest_words(subject: Subject, lane: Lane, control: str) -> str:
-    """Return the slowest switch that keeps the limit under a control, in HTML.
+    """Return the slowest switch that keeps the limit under a control, in HTML; the link start-up is taken off.
 
-    ``any``, ``none``, or its delay; empty while too few delays of a large job are simulated.
+    ``any``, ``none``, or its delay; empty while too few delays of a large job are simulated. A small job
+    is asked itself; of a large one the curve's points are joined by straight lines.
     """
+    limit, link = RailsState.now().limit, RailsState.now().link_up_ms
     if isinstance(subject, Simulated):
         with suppress(InputError):  # what cannot be simulated is said where its curve would be
             answered(_questions(subject))
-    curves = curves_of(subject, lane)
-    whole = isinstance(subject, Listed) or set(curves[control].delay_ms) >= EVERY_MS
-    if isinstance(subject, Simulated) and not whole and not small(subject):
-        return ""
-    try:
-        slowest_ms, about = _slowest(subject, lane, curves, control)
-    except InputError:
-        return "none"
-    return "any" if slowest_ms is None else f"{about}<b>{time(slowest_ms)}</b>"
+        if not small(subject):
+            curve = curves_of(subject, lane)[control]
+            return _crossing(curve, limit, "<b>{}</b>") if {*curve.delay_ms} >= EVERY_MS else ""
+    of = subject if isinstance(subject, Listed) else subject.at(0.0).key
+    key = str(hash((control, limit, lane, of)))
+    slowest_ms = _searched(key, subject, lane, limit, control == "provisioned")
+    if slowest_ms is None:
+        return "any"
+    # Nothing is slow enough, or the link start-up alone is too slow.
+    return "none" if slowest_ms < link else f"<b>{time(slowest_ms - link)}</b>"
 
 
 def _findings(subject: Subject) -> str:
     """Return where the authors' curves of the same job cross the limit: earlier than the simulated ones on demand."""
-    now, found = RailsState.now(), []
+    now = RailsState.now()
     if not (now.authors and authors_job(subject)):
         return ""
     if isinstance(subject, Listed):
         return "The measured curves are of another run of this model, whose iteration lasts 10.2&nbsp;s."
-    for curve in measured_curves():
-        words = curve.control.replace("_", " ")
-        try:
-            slowest_ms, about = _crossing(curve, now.limit)
-            found.append(f"{words}: {about}{time(slowest_ms)}")
-        except InputError:
-            found.append(f"{words}: none")
+    found = (
+        f"{curve.control.replace('_', ' ')}: {_crossing(curve, now.limit)}"
+        for curve in measured_curves()
+    )
     return f"Slowest switch within the limit as the authors measured it on their machine: {'; '.join(found)}."
 
 
-def _slowest(
-    subject: Subject, lane: Lane, curves: Curves, control: str
-) -> tuple[float | None, str]:
-    """Return the slowest switch and a word on how sure that is; None: any. The link start-up is taken off.
-
-    A small job is asked itself; of a large one the curve's points are joined by straight lines.
-    """
-    limit, link = RailsState.now().limit, RailsState.now().link_up_ms
-    if isinstance(subject, Listed) or small(subject):
-        key = (
-            control,
-            limit,
-            lane,
-            subject if isinstance(subject, Listed) else subject.at(0.0).key,
-        )
-        slowest_ms = _searched(str(hash(key)), subject, lane, limit, control == "provisioned")
-        if isinstance(slowest_ms, str):
-            raise InputError(slowest_ms)
-        if slowest_ms is not None and slowest_ms < link:
-            raise InputError("the link start-up alone costs more")
-        return (None if slowest_ms is None else slowest_ms - link), ""
-    return _crossing(curves[control], limit)
-
-
-def _crossing(curve: Curve, limit: float) -> tuple[float, str]:
-    """Return where a curve, its points joined by straight lines, first exceeds a limit in per cent, and how sure that is.
-
-    Raises
-    ------
-    InputError
-        If it does so from the start.
-    """
+def _crossing(curve: Curve, limit: float, shown: str = "{}") -> str:
+    """Return where a curve, its points joined by straight lines, first exceeds a limit in per cent; ``none`` from the start."""
     over, delays = np.array(curve.overhead), np.array(curve.delay_ms)
-    if over[0] > limit / 100:
-        raise InputError("even an instant switch costs more")
     above = np.flatnonzero(over > limit / 100)
     if not len(above):
-        return float(delays[-1]), "at least "
+        return f"at least {shown.format(time(float(delays[-1])))}"
     k = int(above[0])
-    return float(
-        np.interp(limit / 100, [over[k - 1], over[k]], [delays[k - 1], delays[k]])
-    ), "about "
+    if k == 0:
+        return "none"
+    ends = slice(k - 1, k + 1)
+    return f"about {shown.format(time(float(np.interp(limit / 100, over[ends], delays[ends]))))}"
 
 
 @st.cache_resource(max_entries=128, show_spinner=False)
@@ -331,9 +300,9 @@ def _searched(
     _lane: Lane,
     limit: float,
     provisioned: bool,
-) -> float | str | None:
-    source = _subject.source(_lane) if isinstance(_subject, Listed) else _subject.source()
-    try:
+) -> float | None:
+    """Return the slowest switch, None if any will do; below 0 where none does."""
+    with suppress(InputError):
+        source = _subject.source(_lane) if isinstance(_subject, Listed) else _subject.source()
         return slowest_switch(source, limit, provisioned)
-    except InputError as error:
-        return str(error)
+    return -1.0

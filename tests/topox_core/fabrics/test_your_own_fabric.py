@@ -20,11 +20,11 @@ JOB = [str(ROOT / "sample_data" / f"race.{what}.json") for what in ("taskgraph",
 VISIT = """
 import json, sys
 from streamlit.testing.v1 import AppTest
-import topox_ui.answers.contest, topox_ui.cost.question, topox_ui.compare.map
+import topox_ui.answers.contest, topox_ui.cost.which_switch, topox_ui.compare.map
 from topox_ui.shell.pages import PAGES
 
 # Work in the background would outlive the pages.
-for one in (topox_ui.answers.contest, topox_ui.cost.question, topox_ui.compare.map):
+for one in (topox_ui.answers.contest, topox_ui.cost.which_switch, topox_ui.compare.map):
     one.AUTOMATIC = False
 seen, errors = "", {}
 for page in PAGES[1:]:

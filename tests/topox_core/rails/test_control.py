@@ -20,7 +20,7 @@ from tests.topox_core.rails.rail_iterations import (
 )
 from topox_core.errors import InputError
 from topox_core.rails.builder import build
-from topox_core.rails.control.jobs import CHECKIN_ACK, COMM, CONFIG_ACK, CONFIG_REQ, NACK
+from topox_core.rails.control.messages import CHECKIN_ACK, COMM, CONFIG_ACK, CONFIG_REQ, NACK
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.iteration import (
     ALL_GATHER,

@@ -1,86 +1,13 @@
-"""What both controllers of a rail share: the job table, the shims' calls, the circuits."""
+"""A rail's controller: on demand first come first served, or after a profile in its order, circuits asked for ahead of the calls."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from topox_core.rails.control.program import Program
-from topox_core.rails.iteration import Message, Rail, RailCircuit
+from topox_core.rails.control.program import Program, Progress
+from topox_core.rails.iteration import Rail, RailCircuit
 from topox_core.rails.timing import SIDES, PortUse
-
-# A communication is announced; the answer names the network that carries it: the rail (0) or the
-# scale-up domain (1).
-COMM, CHECKIN_ACK = "COMM", "CHECKIN_ACK"
-# Circuits of a group are asked for; the answer is that they are switched, or that nothing had to
-# change.
-CONFIG_REQ, CONFIG_ACK, NACK = "CONFIG_REQ", "CONFIG_ACK", "NACK"
-_ANSWERS = "CONFIG_ACK or NACK"
-_ASKED = (COMM, CONFIG_REQ)  # of the controller; every other word is its answer
-
-
-class Shims:
-    """Speak for the ranks of a rail with its controller.
-
-    Without a profile a call whose group differs from the traffic before it asks for circuits
-    (``CONFIG_REQ``) and any other is announced (``COMM``). With one requests go ahead of the calls.
-
-    Every message is counted and the first ones are kept: of announcements as many as of requests, so
-    that the many of the former do not push out the latter.
-    """
-
-    def __init__(self, names: list[str], keep: int, profiled: bool) -> None:
-        self._names, self._profiled = names, profiled
-        self._room = dict.fromkeys((COMM, CHECKIN_ACK, CONFIG_REQ, _ANSWERS), keep)
-        self._kept: list[Message] = []
-        self.sent = 0
-        # The group that each side of a server's NIC was last asked for.
-        self._group: dict[int, int] = {}
-
-    def messages(self) -> tuple[Message, ...]:
-        """Return the messages kept, by time; at one time in the order in which they were sent."""
-        return tuple(sorted(self._kept, key=lambda one: one.at_ms))
-
-    def call(self, at_ms: float, rank: int, group: int, sides: tuple[int, ...], label: str) -> bool:
-        """Announce a call to the controller; return whether circuits were asked for with it."""
-        if sides and not self._profiled and self._changes(group, sides):
-            self._note(at_ms, rank, CONFIG_REQ, group, label)
-            return True
-        self._note(at_ms, rank, COMM, group, label)
-        self._note(at_ms, rank, CHECKIN_ACK, group, "rail" if sides else "scale-up domain")
-        return False
-
-    def holds(self, group: int, sides: tuple[int, ...]) -> None:
-        """Learn that a group's circuits stand from the iteration before."""
-        self._group.update(dict.fromkeys(sides, group))
-
-    def foresee(self, at_ms: float, rank: int, group: int, sides: tuple[int, ...]) -> bool:
-        """Ask for the next group's circuits, right after the traffic before it."""
-        if not self._changes(group, sides):
-            return False
-        self._note(at_ms, rank, CONFIG_REQ, group, "ahead of the call")
-        return True
-
-    def configured(self, at_ms: float, rank: int, group: int, changed: bool) -> None:
-        """Take the controller's answer to a request: its circuits are switched, or nothing had to change."""
-        word, words = (CONFIG_ACK, "") if changed else (NACK, "nothing to change")
-        self._note(at_ms, rank, word, group, words)
-
-    def _changes(self, group: int, sides: tuple[int, ...]) -> bool:
-        """Note a call; return whether circuits must be asked for (another group had a side)."""
-        changed = any(self._group.get(side) != group for side in sides)
-        self.holds(group, sides)
-        return changed
-
-    def _note(self, at_ms: float, rank: int, word: str, group: int, note: str) -> None:
-        """Note what a rank says to the controller, or the controller to it."""
-        self.sent += 1
-        kind = word if word in self._room else _ANSWERS
-        if self._room[kind] > 0:
-            self._room[kind] -= 1
-            ends = f"server {rank}", "controller"
-            sender, receiver = ends if word in _ASKED else ends[::-1]
-            self._kept.append(Message(at_ms, sender, receiver, word, self._names[group], note))
-
 
 NEVER = float("inf")
 
@@ -101,58 +28,18 @@ class Standing:
     left_ms: dict[int, float] = field(default_factory=dict)
 
 
-# What a controller runs: a program on a rail's ports; what is told each communication and when it starts; what
-# stands when it begins. Without shims nothing is written down.
-Setup = tuple[Program, PortUse, Rail, Shims | None, Callable[[int, float], None], Standing]
+class JobTable:
+    """The circuits of a rail's groups as they are set up, each in place until another takes one of its sides."""
 
-
-class Jobs(ABC):
-    """The job table of one rail and the calls of its shims.
-
-    A communication is *complete* when all its ranks have called it; then :meth:`complete` decides
-    when it starts. What shims say changes no decision of this rail's controller.
-    """
-
-    def __init__(self, setup: Setup) -> None:
-        program, use, rail, self.shims, start, standing = setup
-        iteration = program.iteration
-        self.program, self.use, self.rail, self.start = program, use, rail, start
-        self.group: list[int] = iteration.group.tolist()
-        self.standing = standing
-        # Of each group the sides that each of its ranks gives it.
-        self.sides = [
-            {rank: tuple(side for side in taken if side // SIDES == rank) for rank in group.ranks}
-            for group, taken in zip(iteration.groups, use.sides, strict=True)
-        ]
+    def __init__(self, use: PortUse, groups: Sequence[int]) -> None:
+        self.use = use
         self.sessions: list[RailCircuit] = []
-        self.current = [-1] * (
-            max(use.wiring, default=-1) + 1
-        )  # session of each wiring while it is in place
-        self._holder: dict[int, int] = {}  # session that last set up each side
+        # Of each wiring its session while it is in place, and of each side the last one on it.
+        self.current = [-1] * (max(use.wiring, default=-1) + 1)
+        self._holder: dict[int, int] = {}
         self.reconfigurations = 0
-        self._called: dict[int, int] = {}
-        # Of each communication the ranks that asked for circuits together with their call.
-        self.asking: dict[int, list[int]] = {}
-        for group in standing.groups:
+        for group in groups:
             self.open(group, 0.0, 0.0, changed=False)
-            if self.shims is not None:
-                self.shims.holds(group, use.sides[group])
-
-    def called(self, at_ms: float, node: int, slot: int) -> None:
-        """Take the call of a slot's rank; ranks that compute nothing for it call with the last."""
-        program, ranks, last = self.program, list[int](), True
-        if slot >= 0:
-            ranks.append(program.slot_rank[slot])
-            count = self._called[node] = self._called.get(node, 0) + 1
-            last = count >= len(program.slots_of[node])
-        if self.shims is not None:
-            group, label = self.group[node], program.iteration.label[node]
-            for rank in (*ranks, *(program.others[node] if last else ())):
-                sides = self.sides[group].get(rank, ())
-                if self.shims.call(at_ms, rank, group, sides, label):
-                    self.asking.setdefault(node, []).append(rank)
-        if last:
-            self.complete(at_ms, node)
 
     def open(self, group: int, setup_ms: float, start_ms: float, changed: bool) -> int:
         """Set up a group's circuits, cutting what holds their ports; return the session."""
@@ -169,13 +56,6 @@ class Jobs(ABC):
             self.reconfigurations += self.use.weight[group]
         return number
 
-    def answer(self, ranks: Iterable[int], group: int, at_ms: float, changed: bool) -> None:
-        """Answer the ranks that asked: their circuits are switched, or nothing had to change."""
-        switched_ms = at_ms + (self.rail.reconfiguration_ms if changed else 0.0)
-        if self.shims is not None:
-            for rank in ranks:
-                self.shims.configured(switched_ms, rank, group, changed)
-
     def circuits(self, end_ms: float) -> tuple[RailCircuit, ...]:
         """Return all circuits until the end of the iteration, by set-up, but those gone before it."""
         ordered = sorted(
@@ -186,13 +66,181 @@ class Jobs(ABC):
             replace(one, end_ms=min(one.end_ms, max(end_ms, one.start_ms))) for one in ordered
         )
 
-    @abstractmethod
-    def complete(self, at_ms: float, node: int) -> None:
-        """Take a communication that all its ranks have called."""
 
-    @abstractmethod
-    def ended(self, at_ms: float, node: int) -> None:
-        """Take the end of a communication."""
+class Served(NamedTuple):
+    """A communication that was let start: in which session (-1 without circuits), when, and whether circuits changed for it."""
 
-    def serve(self, at_ms: float) -> None:  # noqa: B027 (what decides at once has nothing to do here)
-        """Decide what can be decided now that all that happens at this time is known."""
+    node: int
+    session: int
+    at_ms: float
+    changed: bool
+
+
+_END, _CALL = 0, 1
+
+
+class OnDemand:
+    """Serves communications in the order in which their last rank has called them.
+
+    One that waits keeps its ports from all that come later. It starts once none of its ports
+    carries another group's traffic, after the dark time if its circuits are not in place.
+    """
+
+    def __init__(self, program: Program, rail: Rail, standing: Standing) -> None:
+        self.program, self.rail, self.standing = program, rail, standing
+        self.table = JobTable(program.use, standing.groups)
+        self.served: list[Served] = []
+        self._mask = _masks(program)
+        self._busy = 0
+        self._in_flight = [0] * len(self._mask)
+        self._fresh: list[int] = []
+        self._waiting: list[int] = []
+        self._events: list[tuple[float, int, int]] = []
+        self._progress = Progress(program, [0.0] * len(program.lasts_ms), self._called)
+        self.start_ms, self.end_ms = self._progress.start_ms, self._progress.end_ms
+        self._run()
+
+    def _run(self) -> None:
+        """Go through the iteration event by event."""
+        events = self._events
+        self._progress.begin()
+        while events:
+            now = events[0][0]
+            while events and events[0][0] == now:
+                _, what, node = heapq.heappop(events)
+                if what == _CALL:
+                    self._fresh.append(node)
+                else:
+                    self._ended(node)
+            self._serve(now)
+        self._progress.check_ended()
+
+    def _called(self, at_ms: float, node: int) -> None:
+        heapq.heappush(self._events, (at_ms, _CALL, node))
+
+    def _ended(self, node: int) -> None:
+        """Free the ports of a communication unless another of its group still uses them."""
+        group = self.program.group[node]
+        self._in_flight[group] -= 1
+        if not self._in_flight[group]:
+            self._busy &= ~self._mask[group]
+        self._progress.ended(node)
+
+    def _serve(self, at_ms: float) -> None:
+        """Start what can start, first come first served; at equal times by order of issue."""
+        if self._fresh:
+            turn = self.program.turn
+            self._waiting += sorted(self._fresh, key=lambda node: (turn[node], node))
+            self._fresh.clear()
+        if not self._waiting:
+            return
+        kept, reserved = [], 0
+        for node in self._waiting:
+            group = self.program.group[node]
+            mask = self._mask[group]
+            if mask & reserved or (mask & self._busy and not self._in_flight[group]):
+                reserved |= mask
+                kept.append(node)
+            else:
+                self._grant(at_ms, node, group)
+        self._waiting = kept
+
+    def _grant(self, at_ms: float, node: int, group: int) -> None:
+        session = self.table.current[self.program.use.wiring[group]]
+        changed = bool(self._mask[group]) and session < 0 and self.rail.switches
+        if changed:
+            session = self.table.open(group, at_ms, at_ms + self.rail.dark_ms, changed=True)
+        self._in_flight[group] += 1
+        self._busy |= self._mask[group]
+        self.served.append(Served(node, session, at_ms, changed))
+        # Light may still be coming up for a communication granted before.
+        lit_ms = max(at_ms, self.table.sessions[session].start_ms) if session >= 0 else at_ms
+        heapq.heappush(self._events, (self._progress.run(node, lit_ms), _END, node))
+
+
+def _masks(program: Program) -> list[int]:
+    """Return each group's sides as bits; groups of different planes have ports of their own."""
+    width, use = SIDES * program.iteration.ranks, program.use
+    return [
+        sum(1 << (side + width * plane) for side in sides)
+        for sides, plane in zip(use.sides, use.plane, strict=True)
+    ]
+
+
+@dataclass
+class Turn:
+    """A group's communications, in the order of the profile, for which its ports are asked at once.
+
+    Attributes
+    ----------
+    changed
+        Whether its circuits have to be set up.
+    before
+        Of each of its sides the turn that has it before; -1 where the iteration begins with this one.
+    """
+
+    group: int
+    changed: bool
+    before: dict[int, int]
+    nodes: list[int] = field(default_factory=list)
+
+
+class Ahead:
+    """Replays the order of a profile: a turn's circuits are asked for once the turns before it have ended.
+
+    So a turn is what its communications wait for besides their calls, and lasts as long as its circuits
+    are dark: every time follows from those before it.
+    """
+
+    def __init__(self, profile: OnDemand) -> None:
+        self.program, self.rail, self.standing = profile.program, profile.rail, profile.standing
+        self.turns = self._turns(profile.served)
+        n, frees = len(self.program.frees), [*map(list, self.program.frees)]
+        waiting = [*self.program.waiting, *(0 for _ in self.turns)]
+        begins_ms = [0.0] * n
+        for number, turn in enumerate(self.turns):
+            left = (self.standing.left_ms[side] for side, one in turn.before.items() if one < 0)
+            begins_ms.append(max(left, default=-NEVER))
+            frees.append(turn.nodes)
+            for node in turn.nodes:
+                waiting[node] += 1
+            for earlier in {one for one in turn.before.values() if one >= 0}:
+                waiting[n + number] += len(self.turns[earlier].nodes)
+                for node in self.turns[earlier].nodes:
+                    frees[node].append(n + number)
+        dark_ms = (self.rail.dark_ms if turn.changed else 0.0 for turn in self.turns)
+        alone = replace(
+            self.program,
+            lasts_ms=[*self.program.lasts_ms, *dark_ms],
+            compute=[True] * len(frees),
+            frees=frees,
+            waiting=waiting,
+        )
+        progress = Progress(alone, begins_ms)
+        progress.begin()
+        progress.check_ended()
+        self.start_ms, self.end_ms = progress.start_ms[:n], progress.end_ms[:n]
+        self.table = JobTable(self.program.use, self.standing.groups)
+        lit = zip(progress.start_ms[n:], self.turns, progress.end_ms[n:], strict=True)
+        for setup_ms, turn, start_ms in sorted(lit, key=lambda one: one[0]):
+            if turn.changed:
+                self.table.open(turn.group, setup_ms, start_ms, changed=True)
+
+    def _turns(self, served: Sequence[Served]) -> list[Turn]:
+        """Return the turns of a profile: what it served in one session of circuits, without a break by another group."""
+        turns: list[Turn] = []
+        of_session: dict[int, int] = {}
+        on_side: dict[int, int] = {}
+        for node, session, _, _ in served:
+            group = self.program.group[node]
+            sides = self.program.use.sides[group]
+            if not sides:
+                continue
+            number = of_session.get(session, -1)
+            if number < 0 or turns[number].group != group:
+                changed = number < 0 and session >= len(self.standing.groups)
+                number = of_session[session] = len(turns)
+                turns.append(Turn(group, changed, {side: on_side.get(side, -1) for side in sides}))
+                on_side.update(dict.fromkeys(sides, number))
+            turns[number].nodes.append(node)
+        return turns

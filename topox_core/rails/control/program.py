@@ -1,8 +1,8 @@
-"""An iteration as its ranks run it: what each end sets free, and when ranks call."""
+"""An iteration as its ranks run it: what each end sets free, and when a communication has been called."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.model.csr import grouped, row_of_entry
+from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.iteration import COMPUTE, SEND, RailIteration, senders
+from topox_core.rails.timing import PortUse
 
 Ints = NDArray[np.int64]
 
@@ -19,170 +21,133 @@ Ints = NDArray[np.int64]
 class Program:
     """Plain lists for the event loop, built once for any number of runs.
 
-    A *gate* counts what a node as a whole waits for; a *slot* is one rank's part in one
-    communication and counts what that rank computes before it calls. Gates are numbered like nodes,
-    slots follow them.
-
     Attributes
     ----------
-    frees
-        Of each node the gates and slots that its end counts down.
-    waiting
-        Of each gate and slot how many ends it waits for.
-    slots_of
-        Of each communication its slots whose ranks compute something for it: they call it in their
-        own time.
-    others
-        Of each communication the ranks that only wait for it; they call it together with the last
-        of the former.
+    use
+        The ports of each group.
+    lasts_ms, group
+        Of each node, how long it takes, and its group.
+    before, after
+        Pairs of nodes, of which the second waits for the end of the first.
+    compute
+        Of each node whether it computes.
+    frees, waiting
+        Of each node those that wait for its end, and for how many ends it waits.
     turn
         Of each node its place in the program of the rank that sends it, or of its foremost rank: of
         two communications that are ready at one instant, the one issued earlier goes first.
     """
 
     iteration: RailIteration
+    use: PortUse
+    lasts_ms: list[float]
+    group: list[int]
+    before: Ints
+    after: Ints
     compute: list[bool]
     frees: list[list[int]]
     waiting: list[int]
-    slot_node: list[int]
-    slot_rank: list[int]
-    slots_of: dict[int, list[int]]
-    others: dict[int, list[int]]
     turn: list[int]
 
     @classmethod
-    def of(cls, iteration: RailIteration) -> Program:
+    def of(cls, iteration: RailIteration, use: PortUse, lasts_ms: FloatArray) -> Program:
         """Prepare an iteration."""
         n = len(iteration)
-        kind = iteration.kind
         owner = row_of_entry(iteration.issue_ptr)
         issued = iteration.issue_idx.astype(np.int64)
         place = np.arange(len(issued)) - iteration.issue_ptr[:-1].astype(np.int64)[owner]
         sender = senders(iteration)
         before, after = _edges(iteration, owner, issued, sender)
-        comms = np.flatnonzero(kind != COMPUTE).tolist()
-        taking_part = kind[issued] != COMPUTE
-        members = _grouped(issued[taking_part], owner[taking_part], n)
-        # An end reaches one slot if it is computing of a member, else the communication as a whole.
-        key_of_slot, slot = _local(iteration, before, after)
-        target = np.where(slot >= 0, n + slot, after)
-        waiting = np.bincount(target, minlength=n + len(key_of_slot)).astype(np.int64)
-        slot_node, slot_rank = (
-            (key_of_slot // iteration.ranks).tolist(),
-            (key_of_slot % iteration.ranks).tolist(),
-        )
-        slots_of: dict[int, list[int]] = {c: [] for c in comms}
-        for s, c in enumerate(slot_node):
-            slots_of[c].append(s)
-        calling = {c: {slot_rank[s] for s in slots} for c, slots in slots_of.items()}
-        others = {c: [rank for rank in members[c] if rank not in calling[c]] for c in comms}
+        pointer, freed = grouped(before, after, n)
         turn = np.full(n, np.iinfo(np.int64).max)
         decides = (sender[issued] < 0) | (sender[issued] == owner)
         np.minimum.at(turn, issued[decides], place[decides])
         return cls(
             iteration,
-            (kind == COMPUTE).tolist(),
-            _grouped(before, target, n),
-            waiting.tolist(),
-            slot_node,
-            slot_rank,
-            slots_of,
-            others,
+            use,
+            lasts_ms.tolist(),
+            iteration.group.tolist(),
+            before,
+            after,
+            (iteration.kind == COMPUTE).tolist(),
+            [row.tolist() for row in np.split(freed, pointer[1:-1])],
+            np.bincount(after, minlength=n).tolist(),
             turn.tolist(),
         )
 
 
-class ProgramProgress:
-    """One run of a program: takes ends of communications, calls back who calls what and when."""
+def _nobody(at_ms: float, node: int) -> None:
+    """Stand in for who is called where everything runs by itself."""
+
+
+class Progress:
+    """One run of a program, or of nodes that wait for each other as those of one do.
+
+    Computing has its rank to itself in program order, so its times are known as soon as those before
+    it are; of anything else the last rank's call is told, and somebody else runs it.
+
+    Parameters
+    ----------
+    ready_ms
+        Of each node, before when it may not begin.
+    called
+        Told when a node that does not compute has been called by all its ranks, and which.
+    """
 
     def __init__(
-        self, program: Program, duration_ms: list[float], called: Callable[[float, int, int], None]
+        self,
+        program: Program,
+        ready_ms: Sequence[float],
+        called: Callable[[float, int], None] = _nobody,
     ) -> None:
-        self.program = program
-        self.duration_ms = duration_ms
-        n = len(program.compute)
-        self.start_ms = [0.0] * n
-        self.end_ms = [0.0] * n
-        self.left = n
-        self._called = called  # (when, communication, slot or -1 if nobody computes for it)
-        self._waiting = list(program.waiting)
-        self._latest = [0.0] * len(program.waiting)
-
-    @property
-    def iteration_ms(self) -> float:
-        """When the last node ends."""
-        return max(self.end_ms, default=0.0)
+        self.program, self._called = program, called
+        self.start_ms, self.end_ms = [0.0] * len(ready_ms), [0.0] * len(ready_ms)
+        self._ready_ms, self._waiting = list(ready_ms), list(program.waiting)
 
     def begin(self) -> None:
         """Start whatever waits for nothing."""
-        program, roots = self.program, []
-        for node, waiting in enumerate(self._waiting[: len(program.compute)]):
-            if not waiting:
-                if program.compute[node]:
-                    self.end_ms[node] = self.duration_ms[node]
-                    roots.append(node)
-                else:
-                    self._opened(node)
-        self.left -= len(roots)
-        self._settle(roots)
+        self._settle([node for node, waiting in enumerate(self._waiting) if not waiting])
 
     def run(self, node: int, start_ms: float) -> float:
-        """Note when a communication starts; return when it ends."""
+        """Note when a node starts; return when it ends."""
         self.start_ms[node] = start_ms
-        self.end_ms[node] = end = start_ms + self.duration_ms[node]
+        self.end_ms[node] = end = start_ms + self.program.lasts_ms[node]
         return end
 
     def ended(self, node: int) -> None:
         """Set free what waited for a communication."""
-        self.left -= 1
-        self._settle([node])
+        self._settle(self._freed(node))
 
-    def _settle(self, stack: list[int]) -> None:
-        # Computing has its rank to itself in program order, so its times are known as soon as those
-        # before it are.
-        program, waiting, latest, end_ms = self.program, self._waiting, self._latest, self.end_ms
-        n, compute, frees = len(program.compute), program.compute, program.frees
-        while stack:
-            node = stack.pop()
-            end = end_ms[node]
-            for cell in frees[node]:
-                if end > latest[cell]:
-                    latest[cell] = end
-                waiting[cell] -= 1
-                if waiting[cell]:
-                    continue
-                if cell >= n:
-                    communication = program.slot_node[cell - n]
-                    if not waiting[communication]:
-                        self._called(
-                            max(latest[cell], latest[communication]), communication, cell - n
-                        )
-                elif compute[cell]:
-                    self.start_ms[cell] = latest[cell]
-                    end_ms[cell] = latest[cell] + self.duration_ms[cell]
-                    self.left -= 1
-                    stack.append(cell)
-                else:
-                    self._opened(cell)
+    def _settle(self, ready: list[int]) -> None:
+        compute, ready_ms = self.program.compute, self._ready_ms
+        while ready:
+            node = ready.pop()
+            if compute[node]:
+                self.run(node, ready_ms[node])
+                ready += self._freed(node)
+            else:
+                self._called(ready_ms[node], node)
 
-    def _opened(self, node: int) -> None:
-        slots, n = self.program.slots_of[node], len(self.program.compute)
-        if not slots:
-            self._called(self._latest[node], node, -1)
-        for slot in slots:
-            if not self._waiting[n + slot]:
-                self._called(max(self._latest[n + slot], self._latest[node]), node, slot)
+    def _freed(self, node: int) -> list[int]:
+        end, ready_ms, waiting = self.end_ms[node], self._ready_ms, self._waiting
+        freed = []
+        for later in self.program.frees[node]:
+            if end > ready_ms[later]:
+                ready_ms[later] = end
+            waiting[later] -= 1
+            if not waiting[later]:
+                freed.append(later)
+        return freed
 
-    def unfinished(self) -> InputError:
-        """Return what to say when nothing can go on before the end."""
+    def check_ended(self) -> None:
+        """Raise InputError if ranks wait for each other in a circle, so that nothing can go on before the end."""
         iteration = self.program.iteration
-        stuck = next(
-            label for label, waiting in zip(iteration.label, self._waiting, strict=False) if waiting
-        )
-        return InputError(
-            f"the ranks wait for each other in a cycle; {stuck!r} is never reached",
-            file=iteration.name,
-        )
+        for label, waiting in zip(iteration.label, self._waiting, strict=False):
+            if waiting:
+                raise InputError(
+                    f"the ranks wait for each other in a cycle; {label!r} is never reached",
+                    file=iteration.name,
+                )
 
 
 def _edges(iteration: RailIteration, owner: Ints, issued: Ints, sender: Ints) -> tuple[Ints, Ints]:
@@ -202,24 +167,3 @@ def _edges(iteration: RailIteration, owner: Ints, issued: Ints, sender: Ints) ->
     codes.append(what[:-1][next_in_line] * n + what[1:][next_in_line])
     code = np.unique(np.concatenate(codes))
     return code // n, code % n
-
-
-def _local(iteration: RailIteration, before: Ints, after: Ints) -> tuple[Ints, Ints]:
-    """Return (node * ranks + rank of every slot, slot of every edge or -1)."""
-    local = (
-        (iteration.kind[before] == COMPUTE)
-        & (iteration.kind[after] != COMPUTE)
-        & (iteration.rank[before] >= 0)
-    )
-    key = after.astype(np.int64) * iteration.ranks + iteration.rank[before]
-    slot = np.full(len(before), -1, np.int64)
-    # A rank may wait for a communication that it takes no part in; that is no call of its own.
-    taking_part = row_of_entry(iteration.issue_ptr)
-    local &= np.isin(key, iteration.issue_idx.astype(np.int64) * iteration.ranks + taking_part)
-    keys, slot[local] = np.unique(key[local], return_inverse=True)
-    return keys, slot
-
-
-def _grouped(owner: Ints, value: Ints, n: int) -> list[list[int]]:
-    pointer, values = grouped(owner, value, n)
-    return [row.tolist() for row in np.split(values, pointer[1:-1])]
