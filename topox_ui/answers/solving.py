@@ -167,8 +167,8 @@ def _source(words: tuple[str, str]) -> TraceSource:
 # Fewer tasks are scheduled before another process would have answered; more are not worked out where
 # nobody can stop it.
 MIN_TASKS, MAX_TASKS = 100, 20_000
-# Fewer tasks have their list schedule at once, in 0.1 s; of 1,066 it takes 0.85 s and a first plan
-# 0.17 s, which is 0.8 % longer in the mean of 30 settings.
+# Fewer tasks have their list schedule at once, in 0.1 s; of 1,066 it takes 0.85 s and a first plan a
+# fifth of that, which is 0.6 % longer in the mean of 30 settings.
 MIN_QUICK_TASKS = 500
 # Tasks of a graph that is scheduled without the compiler while that is at work: race, 27 tasks, 1.3 s.
 MAX_PLAIN = 300

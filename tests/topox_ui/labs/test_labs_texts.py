@@ -9,10 +9,7 @@ from topox_core.labs.lab import BASE, texts_in
 
 PAGE = sorted((ROOT / "topox_ui/labs").glob("*.py"))
 TEMPLATES = sorted((ROOT / "topox_ui/labs").glob("*.html"))
-FIGURES = [
-    ROOT / f"topox_core/figures/{name}.py"
-    for name in (*("picture", "instance_pictures", "hand_schedules", "instance_numbers"),)
-]
+FIGURES = sorted((ROOT / "topox_core/figures/labs").glob("*.py"))
 SENTENCE = re.compile(r"[A-Za-z]{3,} [A-Za-z]{2,}")
 
 
@@ -63,7 +60,7 @@ OTHERS = [
 ] + [
     ROOT / "topox_ui/shell/page.py",
     ROOT / "topox_core/cli/lab.py",
-    *sorted((ROOT / "topox_core/figures").glob("*.py")),
+    *sorted((ROOT / "topox_core/figures").rglob("*.py")),
 ]
 
 PAPER = [

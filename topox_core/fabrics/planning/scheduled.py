@@ -204,7 +204,7 @@ def first_plan(job: JobRequest, stop: Stop = never) -> FabricRun:
     """Return a scheduled run at once: rules, the provisioned order and the fixed circuits that the matrix of bytes asks for.
 
     The provisioned controller chooses how collectives are lowered, among few choices (moe, 5 speeds by 6 delays: a
-    quarter of the time of :func:`freely_scheduled`, 0.6 % longer in the mean, at most 16 %). Raises as that.
+    fifth of the time of :func:`freely_scheduled`, 0.6 % longer in the mean, at most 16 %). Raises as that.
     """
     case = Case("scheduled", beside_fixed(job, stop, quickly=True))
     return fastest_run(case, *_runs(stop, quickly=True), few=True)
