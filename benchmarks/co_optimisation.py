@@ -15,14 +15,10 @@ import sys
 import time
 
 from topox_core.fabrics.registry import FABRICS
+from topox_core.strategy.fabric_table import strategy_table, table_sentence
 from topox_core.strategy.models import named
 from topox_core.strategy.moves import SearchSettings
-from topox_core.strategy.on_fabrics import (
-    ModelOnCluster,
-    cluster_of,
-    strategy_table,
-    table_sentence,
-)
+from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
 
 
 def main() -> int:

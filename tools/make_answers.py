@@ -55,7 +55,7 @@ from topox_ui.answers.solving import (  # noqa: E402
     listing,
     shipped_plan,
 )
-from topox_ui.cost.which_switch import (  # noqa: E402
+from topox_ui.cost.question import (  # noqa: E402
     SHIPPED as SHIPPED_SWITCHES,
     case_now,
     question_now,

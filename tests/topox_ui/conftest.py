@@ -51,7 +51,7 @@ def fresh_caches(
 ) -> Iterator[None]:
     """Keep tests from answering each other's questions, from computing maps that they do not look at, and off the user's runs."""
     monkeypatch.setattr("topox_ui.compare.map.AUTOMATIC", False)
-    monkeypatch.setattr("topox_ui.cost.which_switch.AUTOMATIC", False)
+    monkeypatch.setattr("topox_ui.cost.question.AUTOMATIC", False)
     monkeypatch.setattr("topox_ui.answers.verdicts.AUTOMATIC", False)
     monkeypatch.setattr("topox_ui.studies.planning.AUTOMATIC", False)
     monkeypatch.setenv("TOPOX_LIBRARY", str(tmp_path / "runs.sqlite"))

@@ -1,34 +1,18 @@
-"""Which switch: which optical switch is worth buying for a job, how that is worked out beside the page, and the page on paper."""
+"""Which switch: which optical switch is worth buying for a job, in words, figures and on paper."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
 
-from topox_core.economics.price_sets import FILE_SET, PRICE_SETS
-from topox_core.errors import InputError
-from topox_core.fabrics.crossover.passed_plans import KnownPlans, PassedPlan
 from topox_core.fabrics.crossover.verdict import Bracket
 from topox_core.figures.networks.buying import Drawn, Swinging, buying_figure, tornado
 from topox_core.figures.palette import Theme
 from topox_core.figures.studies.axes import MeasureWords
-from topox_core.io.sample_folder import SAMPLE_FOLDER
-from topox_core.runs.pace import slowness
-from topox_core.schedule.result import Result
-from topox_core.studies.buying import (
-    Assumptions,
-    Question,
-    Row,
-    buying_study,
-    levels_of,
-    planned_at,
-)
+from topox_core.studies.buying import Row, buying_study, levels_of
 from topox_core.studies.buying_answer import prices_of
-from topox_core.studies.buying_run import Answer, buying_run
+from topox_core.studies.buying_run import Answer
 from topox_core.studies.buying_words import (
     Lines,
     as_record,
@@ -42,31 +26,15 @@ from topox_core.studies.buying_words import (
     swing_rows,
     unfit_words,
 )
-from topox_core.studies.keys import Value
 from topox_core.studies.offers import sources_of
 from topox_core.studies.slices import steps_of
 from topox_core.studies.study import dump_study
-from topox_core.studies.study_run import PointRow, shipped_rows
-from topox_core.studies.subject import digest_of
-from topox_core.text.numbers import NBSP, about_seconds, money, percent, plural, short, time
-from topox_ui.answers.keeping import kept_of, writable_library
-from topox_ui.answers.solving import (
-    Case,
-    case_of,
-    known_first_answer,
-    known_plans,
-    listing,
-    plans_shown,
-    prefetch,
-    shipped_answer,
-)
+from topox_core.text.numbers import NBSP, money, percent, plural, short, time
+from topox_ui.answers.solving import Case
 from topox_ui.answers.verdicts import priced_verdict
-from topox_ui.cost.switches import BuyingState, chosen_offers, controls, offers_table
-from topox_ui.runs.owner import Kept, RunKind, run_owner
-from topox_ui.runs.panel import run_note, watched
-from topox_ui.runs.slots import shared_workers
+from topox_ui.cost.question import answered, case_now, question_now
+from topox_ui.cost.switches import chosen_offers, controls, offers_table
 from topox_ui.shell.charts import (
-    button,
     chart,
     chart_title,
     csv_of,
@@ -79,185 +47,7 @@ from topox_ui.shell.charts import (
 )
 from topox_ui.shell.downloads import download_menu, graph_kept_here, link_menu, result_json, stem
 from topox_ui.shell.menu import page_link
-from topox_ui.shell.preparing import prepared
 from topox_ui.state.loading import Loaded, scenario
-from topox_ui.state.prices import Prices, catalogue
-
-# Larger graphs are worked out at a click.
-MAX_TASKS = 20_000
-AUTOMATIC = True
-BUY = RunKind(
-    "buy",
-    most_slots=0,
-    cancel_help="Stops at once; the networks computed so far are kept.",
-    cancelled="Stopped. The networks that were computed are kept; computing goes on from there.",
-)
-MAX_POINTS = 5_000
-# A larger graph is not planned again for other pages.
-MAX_HANDED_ON = 5_000
-Plans = tuple[PassedPlan, ...]
-
-
-# The points of the samples as the page opens with them; ``tools/make_answers.py`` writes them.
-SHIPPED = SAMPLE_FOLDER / "which-switch.json.gz"
-
-
-@st.cache_resource(show_spinner=False)
-def known_points() -> Kept[PointRow]:
-    """Return the points that were computed, for all sessions, and those of the samples: a key says all that a point depends on."""
-    known: Kept[PointRow] = Kept(MAX_POINTS)
-    known.update(shipped_rows(SHIPPED))
-    return known
-
-
-def _start(question: Question, plans: Plans) -> None:
-    library, known, workers = writable_library(), known_points(), shared_workers()
-    run_owner().start(
-        BUY,
-        key_of(question, plans),
-        lambda _slots: buying_run(question, library, workers, known, plans),
-        note=lambda answer: f"Points are missing. {answer.lost[0]}." if answer.lost else "",
-    )
-
-
-def answered(question: Question, case: Case, draw: Callable[[Answer], None]) -> Answer | None:
-    """Return the answer if it is there; else start it, and draw what is there of it while it is worked out.
-
-    The plan that pages show for the case is among those of every switch, and they hear of the plan that is best here.
-    """
-    plans, free = plans_shown(case), case.at_delay(0.0)
-    if free.key != case.key and shipped_answer(free) is not None:
-        plans += plans_shown(free)  # a sample's answer is the same at whichever delay it is loaded
-    owner, key = run_owner(), key_of(question, plans)
-    answer: Answer | None = owner.results(BUY).get(key)
-    if answer is not None and answer.complete:
-        run_note(BUY)
-        hand_on(case, answer)
-        return answer
-    small = question.resolved.graph is None or len(question.resolved.graph.tasks) <= MAX_TASKS
-    if answer is None and AUTOMATIC and prepared() and small and owner.run(BUY, key) is None:
-        _start(question, plans)
-        owner.wait(BUY, 0.3)
-    if watched(BUY, "Computing", lambda run: _so_far(run.result(), draw), key):
-        return None
-    answer = owner.results(BUY).get(key)
-    if answer is None:
-        draw(Answer(question))
-    if answer is None or not answer.complete:
-        button(
-            "Compute" if answer is None else "Go on",
-            "work_out",
-            "play_arrow",
-            _start,
-            question,
-            plans,
-            primary=answer is None,
-            help="Runs the job on each network beside this page, by list scheduling. Results that exist are not computed again.",
-        )
-    return answer
-
-
-FIRST_S = 5.0  # until the first networks of moe are there: workers start, then the rivals run
-
-
-def _so_far(answer: Answer, draw: Callable[[Answer], None]) -> None:
-    """Draw what is there; before that, say when the first will be."""
-    draw(answer)
-    if not answer.rows:
-        quiet(
-            f"The first networks stand here after about {about_seconds(FIRST_S * slowness())} on this machine, each of the others as "
-            "soon as it is computed. Fixed circuits and fat-trees come first, then the switches."
-        )
-
-
-def hand_on(case: Case, answer: Answer) -> None:
-    """Have the plan of the best switch made behind all that somebody waits for, for pages that show a schedule of the case.
-
-    Workers return times alone, which a study of many points needs no more than.
-    """
-    found = answer.verdict
-    small = len(case.graph.tasks) <= MAX_HANDED_ON
-    if found is None or not found.wins or not small or not prepared():
-        return
-    delay_ms = planned_at(answer.rows, found.offer)
-    if delay_ms is None or found.offer.choice.degree != case.cluster.ports_per_server:
-        return
-    planned = case.at_delay(delay_ms)
-    there = known_first_answer(planned)
-    if there is None:
-        prefetch(planned).add_done_callback(partial(_take, known_plans(), case.job_key))
-    else:
-        known_plans().add(case.job_key, PassedPlan.of(there))
-
-
-def _take(plans: KnownPlans, job_key: str, made: Future[Result]) -> None:
-    if not made.cancelled() and made.exception() is None:
-        plans.add(job_key, PassedPlan.of(made.result()))
-
-
-def case_now(opened: Loaded) -> Case:
-    """Return the case of what is loaded and chosen, planned by list scheduling; raises InputError."""
-    case = case_of(opened, scenario())
-    return replace(case, settings=listing(case.settings))
-
-
-def question_now(opened: Loaded, case: Case) -> Question:
-    """Return the question of what is loaded and chosen; raises InputError where it cannot be asked."""
-    if case.settings.circuits == "per-slot":
-        raise InputError(
-            "circuits that may change between slots pay no delay; on the page Schedule let a transfer keep one",
-            field="circuits",
-        )
-    now, usual = BuyingState.now(), Assumptions()
-    kept = kept_of(opened, case)
-    return Question(
-        kept.resolved,
-        chosen_offers(),
-        now.ports,
-        now.rivals,
-        {**kept.values("scheduled"), **_prices(), "settings.effort": "first"},
-        Assumptions(
-            usual.usd_per_gpu_hour.moved(now.usd_per_gpu_hour),
-            usual.usd_per_kwh.moved(now.usd_per_kwh),
-            usual.years.moved(now.years),
-            gpus_per_server=now.gpus_per_server,
-        ),
-        now.by,
-    )
-
-
-def _prices() -> dict[str, Value]:
-    """Return the prices that hold, as a study names them: a price set, and the figures that differ from it."""
-    now = catalogue()
-    base = PRICE_SETS.get(Prices.now().prices) or PRICE_SETS[now.based_on or FILE_SET]
-    values: dict[str, Value] = {"prices": base.based_on}
-    for part in now.parts:
-        listed = base.part(part.id)
-        for field in ("price_usd", "power_w"):
-            if getattr(part, field) != getattr(listed, field):
-                values[f"prices.{part.id}.{field}"] = getattr(part, field)
-    if base.port_gbps != now.port_gbps or base.switch_transceivers != now.switch_transceivers:
-        raise InputError(
-            "has prices of another port speed than its price set; a study cannot count with them",
-            file="prices",
-        )
-    return values
-
-
-def key_of(question: Question, plans: Plans = ()) -> str:
-    """Return what an answer depends on, as a digest."""
-    return digest_of(
-        [
-            question.resolved.digest,
-            question.resolved.title,
-            repr(question.offers),
-            repr((question.degrees, question.rivals, sorted(question.fixed.items()))),
-            repr(question.assumed),
-            question.by,
-            [(one.cluster.digest, float(one.end_ms.max(initial=0))) for one in plans],
-        ]
-    )
-
 
 # What the verdict calls the rivals.
 IN_VERDICT = {"fixed": "fixed", "fat_tree": "fat_tree_full", "same_cost": "fat_tree_same_cost"}

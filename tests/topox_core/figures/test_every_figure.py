@@ -68,8 +68,9 @@ from topox_core.rails.window_lengths import by_traffic
 from topox_core.schedule import story
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.story import event_table, events_of
+from topox_core.strategy.fabric_table import StrategyTable, TableRow
 from topox_core.strategy.models import MODELS
-from topox_core.strategy.on_fabrics import Outcome, StrategyTable, TableRow
+from topox_core.strategy.on_fabrics import Outcome
 from topox_core.strategy.plans import RankedPlan, best_plans
 from topox_core.strategy.strategy import data_parallel
 from topox_core.tdm.model import bottleneck, rounds

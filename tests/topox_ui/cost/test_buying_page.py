@@ -29,8 +29,8 @@ from topox_core.studies.subject import Subject, resolve
 from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_ui.answers.solving import Case, known_plans, listing, plans_shown
 from topox_ui.cost import switches
+from topox_ui.cost.question import hand_on, key_of
 from topox_ui.cost.switches import BuyingState
-from topox_ui.cost.which_switch import hand_on, key_of
 from topox_ui.state import session
 from topox_ui.state.scenario import Scenario
 
@@ -42,7 +42,7 @@ SMALL = {"sample": "blackboard", "buy.left_out": "plzt,sip,mems,lc,robotic"}
 def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """One worker process for the tests of this file, which the server would share among all sessions."""
     executor = LocalExecutor(1)
-    monkeypatch.setattr("topox_ui.cost.which_switch.shared_workers", lambda: executor)
+    monkeypatch.setattr("topox_ui.cost.question.shared_workers", lambda: executor)
     yield
     executor.kill()
 
@@ -131,7 +131,7 @@ def test_a_sample_is_answered_from_the_release_as_a_run_would_answer_it(
 ) -> None:
     idle = LocalExecutor(1)
     monkeypatch.setattr(idle, "submit", lambda *_: pytest.fail("a point was computed"))
-    monkeypatch.setattr("topox_ui.cost.which_switch.shared_workers", lambda: idle)
+    monkeypatch.setattr("topox_ui.cost.question.shared_workers", lambda: idle)
     at = press(visit(PAGE, sample=sample), "work_out")
     wait_until(lambda: bool(at.exception) or "cancel_buy" not in buttons(at), at.run)
     assert not at.exception and "Within the ranges" in words(at)
@@ -165,10 +165,10 @@ def test_plans_go_from_schedule_to_the_switches_and_back(monkeypatch: pytest.Mon
         made.set_result(schedule(one.graph, one.cluster, one.settings))
         return made
 
-    monkeypatch.setattr("topox_ui.cost.which_switch.known_plans", lambda: known)
-    monkeypatch.setattr("topox_ui.cost.which_switch.known_first_answer", lambda _case: None)
-    monkeypatch.setattr("topox_ui.cost.which_switch.prepared", lambda: True)
-    monkeypatch.setattr("topox_ui.cost.which_switch.prefetch", prefetched)
+    monkeypatch.setattr("topox_ui.cost.question.known_plans", lambda: known)
+    monkeypatch.setattr("topox_ui.cost.question.known_first_answer", lambda _case: None)
+    monkeypatch.setattr("topox_ui.cost.question.prepared", lambda: True)
+    monkeypatch.setattr("topox_ui.cost.question.prefetch", prefetched)
     hand_on(case, answer)
     (plan,) = known.of(case.job_key)
     assert delays == [OFFERS[1].delay_ms.usual] == [plan.cluster.reconfiguration_ms]

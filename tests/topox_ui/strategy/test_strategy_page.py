@@ -24,9 +24,10 @@ from tests.topox_ui.conftest import (
 from topox_core.fabrics.registry import FABRICS
 from topox_core.figures.strategy import plan_word
 from topox_core.strategy.evaluator import FastEvaluator, non_blocking
+from topox_core.strategy.fabric_table import strategy_table
 from topox_core.strategy.models import MODELS, named
 from topox_core.strategy.moves import SearchSettings
-from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of, strategy_table
+from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
 from topox_core.strategy.plans import best_plans
 from topox_core.strategy.search import search
 from topox_core.strategy.strategy import dump_strategy

@@ -154,26 +154,29 @@ def fixed_run(name: str, job: JobRequest, stop: Stop) -> FabricRun:
     return replace(run, execution=replace(run.execution, cluster=job.cluster))
 
 
-def beside_fixed(job: JobRequest, stop: Stop, *, quickly: bool = False) -> JobRequest:
-    """Return the job with both kinds of fixed circuits among its runs, as far as they may be kept and can run.
-
-    ``quickly``: where it has none, the circuits that the matrix of bytes asks for stand for those that are searched.
-    """
-    if may_stay_fixed(job.settings) and not (quickly and job.runs.keys() & FIXED.keys()):
-        for name in ("static_graph",) if quickly else FIXED:
+def beside_fixed(job: JobRequest, stop: Stop) -> JobRequest:
+    """Return the job with both kinds of fixed circuits among its runs, as far as they may be kept and can run."""
+    if may_stay_fixed(job.settings):
+        for name in FIXED:
             if name not in job.runs:
                 with suppress(InputError):  # two servers that talk are not connected
-                    run = _by_matrix(job, stop) if quickly else fixed_run(name, job, stop)
-                    job = replace(job, runs={**job.runs, name: run})
+                    job = replace(job, runs={**job.runs, name: fixed_run(name, job, stop)})
     return job
 
 
-def _by_matrix(job: JobRequest, stop: Stop) -> FabricRun:
-    """Run a job as it is lowered on the circuits with which the search for its task graph begins; raises as :func:`fixed_run`."""
+def beside_first_fixed(job: JobRequest, stop: Stop) -> JobRequest:
+    """Return the job with the circuits that the matrix of bytes asks for, with which the search for its task graph begins.
+
+    They stand for those that are searched, where somebody waits; the job runs on them as its settings lower it.
+    """
     settings, options = job.settings, replace(job.options, layout_by="matrix")
-    run = run_static(replace(job, options=options).lowered(settings.lowering), stop)
-    chosen = LoweringChoice(settings.lowering, settings.free)
-    return replace(run, fabric="static_graph", chosen=chosen if settings.free else None)
+    if may_stay_fixed(settings):
+        with suppress(InputError):  # two servers that talk are not connected
+            run = run_static(replace(job, options=options).lowered(settings.lowering), stop)
+            chosen = LoweringChoice(settings.lowering, settings.free)
+            run = replace(run, fabric="static_graph", chosen=chosen)
+            return replace(job, runs={"static_graph": run})
+    return job
 
 
 def fixed_beside(request: FabricRequest, stop: Stop) -> FixedBeside | None:
