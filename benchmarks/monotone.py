@@ -51,16 +51,22 @@ def made(seed: int) -> tuple[TaskGraph, Cluster]:
             what = rng.choice(COLLECTIVE_KINDS)
             root = rng.choice(members) if what == "broadcast" else None
             size = rng.randint(1, 8) * BYTES_MS / 2
-            tasks.append(Task(name, what, after, members=members, size_bytes=size, root=root))
+            tasks.append(
+                Task(name, what, dependencies=after, members=members, size_bytes=size, root=root)
+            )
         elif kind < 0.65:
             x, y = rng.sample(range(servers), 2)
             given = rng.random() < 0.3  # a duration, which is that of a port at any speed
             size, ms = rng.randint(1, 8) * BYTES_MS / 2, rng.randint(1, 8) / 2
             what = {"duration_ms": ms} if given else {"size_bytes": size}
-            tasks.append(Task(name, "communication", after, source=x, destination=y, **what))
+            tasks.append(
+                Task(name, "communication", dependencies=after, source=x, destination=y, **what)
+            )
         else:
             ms, at = rng.randint(1, 8) / 2, rng.randrange(servers)
-            tasks.append(Task(name, "forward", after, server=at, device=0, duration_ms=ms))
+            tasks.append(
+                Task(name, "forward", dependencies=after, server=at, device=0, duration_ms=ms)
+            )
     cluster = Cluster(
         servers=servers,
         ports_per_server=ports,

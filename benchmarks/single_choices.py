@@ -45,7 +45,7 @@ def made(seed: int) -> tuple[TaskGraph, Cluster]:
         kind = rng.choice(COLLECTIVE_KINDS)
         root = rng.choice(members) if kind == "broadcast" else None
         size = rng.randint(1, 12) * BYTES_MS
-        return Task(name, kind, after(), members=members, size_bytes=size, root=root)
+        return Task(name, kind, dependencies=after(), members=members, size_bytes=size, root=root)
 
     for j in range(rng.randint(1, 5)):
         name, kind = f"t{j}", rng.random()
@@ -55,15 +55,26 @@ def made(seed: int) -> tuple[TaskGraph, Cluster]:
             x, y = rng.sample(range(servers), 2)
             size = rng.randint(1, 8) * BYTES_MS / 2
             tasks.append(
-                Task(name, "communication", after(), source=x, destination=y, size_bytes=size)
+                Task(
+                    name,
+                    "communication",
+                    dependencies=after(),
+                    source=x,
+                    destination=y,
+                    size_bytes=size,
+                )
             )
         else:
             ms, at = rng.randint(1, 8) / 2, rng.randrange(servers)
-            tasks.append(Task(name, "forward", after(), server=at, device=0, duration_ms=ms))
+            tasks.append(
+                Task(name, "forward", dependencies=after(), server=at, device=0, duration_ms=ms)
+            )
     tasks.append(collective("C"))
     if rng.random() < 0.3:
         at = rng.randrange(servers)
-        tasks.append(Task("Z", "forward", ("C",), server=at, device=0, duration_ms=2.0))
+        tasks.append(
+            Task("Z", "forward", dependencies=("C",), server=at, device=0, duration_ms=2.0)
+        )
     cluster = Cluster(
         servers=servers,
         ports_per_server=ports,

@@ -46,7 +46,7 @@ PHYSICAL = {"model": "physical"}
 
 
 def _compute(name: str, kind: str, server: int, ms: float, *waits: str) -> Task:
-    return Task(name, kind, waits, server=server, device=0, duration_ms=ms)
+    return Task(name, kind, dependencies=waits, server=server, device=0, duration_ms=ms)
 
 
 def _send(
@@ -55,7 +55,7 @@ def _send(
     return Task(
         name,
         "communication",
-        waits,
+        dependencies=waits,
         source=source,
         destination=destination,
         size_bytes=megabytes * 1e6,

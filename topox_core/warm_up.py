@@ -128,7 +128,7 @@ def _everyone_to_everyone() -> tuple[TaskGraph, Cluster]:
             Task(
                 f"{server}to{other}.{part}",
                 "communication",
-                (f"f{server}",),
+                dependencies=(f"f{server}",),
                 source=server,
                 destination=other,
                 size_bytes=25e6 * (1 + other),
@@ -138,7 +138,14 @@ def _everyone_to_everyone() -> tuple[TaskGraph, Cluster]:
         ]
         arrivals = tuple(f"{other}to{server}.{part}" for other in others for part in range(2))
         tasks.append(
-            Task(f"b{server}", "backward", arrivals, server=server, device=0, duration_ms=2.5)
+            Task(
+                f"b{server}",
+                "backward",
+                dependencies=arrivals,
+                server=server,
+                device=0,
+                duration_ms=2.5,
+            )
         )
     graph = validated("warm-up", tasks, "warm-up")
     cluster = Cluster(

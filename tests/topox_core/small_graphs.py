@@ -14,14 +14,16 @@ GBIT_MS = 12_500_000  # bytes that take 1 ms at 100 Gbit/s
 
 
 def compute(task: str, server: int, duration_ms: float, *after: str) -> Task:
-    return Task(task, "forward", tuple(after), server=server, device=0, duration_ms=duration_ms)
+    return Task(
+        task, "forward", dependencies=tuple(after), server=server, device=0, duration_ms=duration_ms
+    )
 
 
 def transfer(task: str, source: int, destination: int, ms: float, *after: str) -> Task:
     return Task(
         task,
         "communication",
-        tuple(after),
+        dependencies=tuple(after),
         source=source,
         destination=destination,
         size_bytes=ms * GBIT_MS,
@@ -57,7 +59,7 @@ def random_graph(
                 Task(
                     f"t{j}",
                     rng.choice(("all_reduce", "all_gather", "all_to_all")),
-                    after,
+                    dependencies=after,
                     members=members,
                     size_bytes=rng.random() * 4 * GBIT_MS,
                 )
@@ -66,7 +68,7 @@ def random_graph(
             x, y = rng.sample(range(servers), 2)
             made.append(transfer(f"t{j}", x, y, rng.choice((0.3, 1.0, 2.2, 3.7)), *after))
         elif kind < 0.66:
-            made.append(Task(f"t{j}", "barrier", after))
+            made.append(Task(f"t{j}", "barrier", dependencies=after))
         else:
             made.append(
                 compute(f"t{j}", rng.randrange(servers), rng.choice((0.0, 0.4, 1.0, 2.6)), *after)

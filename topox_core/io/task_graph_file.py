@@ -23,19 +23,13 @@ from topox_core.io.tables import as_meant, read_table, table_bytes
 from topox_core.io.task_graph_flexnet import read_graph_flexnet
 from topox_core.io.task_graph_rules import graph_of
 from topox_core.model.cluster import Cluster
-from topox_core.model.task_graph import MAX_TEXT, Task, TaskGraph
+from topox_core.model.task_graph import KEYS, MAX_TEXT, Task, TaskGraph, records_of
 from topox_core.schema.fields import fields_of
 from topox_core.text.numbers import first_that_holds
 
 FORMAT = "topox-taskgraph"
 VERSION = 1
 _FORM = FileFormat(FORMAT, VERSION, ("name", "tasks"), TASK_GRAPH)
-# The order in which a task's keys are written: what it is, what it needs, what is noted about it.
-KEYS = (
-    *("id", "kind", "server", "device", "duration_ms", "source", "destination", "size_bytes"),
-    *("members", "root", "dependencies"),
-    *("parallelism", "group", "microbatch", "stage", "layer", "job"),
-)
 _KNOWN, _NEEDED = frozenset(KEYS), frozenset(("id", "kind"))
 # Below this size a person may have written the file, and given a key twice.
 _BY_HAND = 1 * MB
@@ -109,11 +103,7 @@ def _task(number: int, entry: Any, findings: Mistakes) -> Task | None:
 
 def dump_graph_json(graph: TaskGraph) -> bytes:
     """Write a task graph, one task a line; reading it back gives an equal graph."""
-    records = (task.as_record() for task in graph.tasks)
-    lines = [
-        on_one_line(encode({key: one[key] for key in KEYS if key in one}), indent=0)
-        for one in records
-    ]
+    lines = [on_one_line(encode(one), indent=0) for one in records_of(graph.tasks)]
     head = f'{{"format": "{FORMAT}", "version": {VERSION}, "name": {json.dumps(graph.name, ensure_ascii=False)},\n "tasks": [\n  '
     return head.encode() + b",\n  ".join(lines) + b"\n ]}\n"
 
@@ -210,14 +200,14 @@ def _number(column: str, cell: str, delimiter: str) -> float:
 
 def dump_graph_csv(graph: TaskGraph) -> bytes:
     """Write a comma-separated table; reading it back gives equal tasks."""
-    records = [task.as_record() for task in graph.tasks]
+    records = list(records_of(graph.tasks))
     used = {key for record in records for key in record}
     columns = [key for key in KEYS if key in used]
     return table_bytes(columns, ({k: _cell(v) for k, v in record.items()} for record in records))
 
 
 def _cell(value: Any) -> Any:
-    return " ".join(map(str, value)) if isinstance(value, list) else value
+    return " ".join(map(str, value)) if isinstance(value, tuple) else value
 
 
 __all__ = ["check_fits", "dump_graph_csv", "dump_graph_json", "load_graph"]

@@ -220,28 +220,34 @@ def _task(raw: _Raw, name: str, waits: tuple[str, ...], stored: _Stored, file: s
         place = stored.place.get(raw.device)
         if place is None or place[0] >= stored.nodes:
             raise wrong(f"must be a device on one of the {stored.nodes} nodes (got {raw.device})")
-        return Task(name, _COMPUTE[raw.kind], waits, *place, _measured(raw.runtime_ms))
+        return Task(
+            name,
+            _COMPUTE[raw.kind],
+            *place,
+            duration_ms=_measured(raw.runtime_ms),
+            dependencies=waits,
+        )
     if raw.kind == ALL_REDUCE:
         return Task(
             name,
             "all_reduce",
-            waits,
+            dependencies=waits,
             members=raw.following,
             size_bytes=float(raw.size_bytes),
             parallelism="dp",
         )
     if raw.kind == BARRIER:
-        return Task(name, "barrier", waits)
+        return Task(name, "barrier", dependencies=waits)
     source, destination = stored.pair.get(raw.device, (-1, -1))
     if not (0 <= source < stored.nodes and 0 <= destination < stored.nodes):
         between = f"between two of the {stored.nodes} nodes"
         raise wrong(f"must be a device {between} (got {shown(raw.device)})")
     if source == destination:
-        return Task(name, "barrier", waits)
+        return Task(name, "barrier", dependencies=waits)
     return Task(
         name,
         "nominal_communication",
-        waits,
+        dependencies=waits,
         source=source,
         destination=destination,
         size_bytes=float(raw.size_bytes),

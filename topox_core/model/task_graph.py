@@ -2,11 +2,12 @@
 
 import hashlib
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, field, to_builtins
 
 from topox_core.model.cluster import MAX_PORTS, MAX_SERVERS
 from topox_core.schema.fields import WITHOUT_OUTER_SPACES, WITHOUT_SPACES, setting
@@ -35,7 +36,6 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, 
 
     id: Id
     kind: Annotated[str, setting(choices=KINDS)]
-    dependencies: tuple[str, ...] = ()
     server: Server | None = None
     device: Annotated[int, setting(ge=0, le=MAX_PORTS - 1)] | None = None
     duration_ms: Annotated[float, setting("", "ms", ge=0, le=1e12)] | None = None
@@ -44,6 +44,8 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, 
     size_bytes: Annotated[float, setting("", "bytes", ge=0, le=MAX_SIZE_BYTES)] | None = None
     members: tuple[Server, ...] | None = None
     root: Server | None = None
+    # What a factory of ours makes is written even if it is empty.
+    dependencies: tuple[str, ...] = field(default_factory=lambda: ())
     parallelism: Annotated[str, setting(choices=PARALLELISMS)] | None = None
     group: Label | None = None
     microbatch: Index | None = None
@@ -51,15 +53,19 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, 
     layer: Index | None = None
     job: Label | None = None
 
-    def as_record(self) -> dict[str, Any]:
-        """Return the task as the file has it: only the keys that are set, dependencies always."""
-        record: dict[str, Any] = to_builtins(self)
-        record["dependencies"] = list(self.dependencies)
-        if self.members is not None:
-            record["members"] = list(self.members)
-        if isinstance(self.size_bytes, float) and self.size_bytes.is_integer():
-            record["size_bytes"] = int(self.size_bytes)
-        return record
+
+KEYS = Task.__struct_fields__
+_MANY = 1_024  # tasks that are records at once: what is used again need not be asked of the system
+
+
+def records_of(tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
+    """Yield tasks as a file has them: only the keys that are set, dependencies always, in the order of KEYS."""
+    for at in range(0, len(tasks), _MANY):
+        part = tasks[at : at + _MANY]
+        for task, record in zip(part, to_builtins(part), strict=True):
+            if isinstance(size_bytes := task.size_bytes, float) and size_bytes.is_integer():
+                record["size_bytes"] = int(size_bytes)
+            yield record
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,10 @@ class TaskGraph:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON bytes of the tasks (the name does not count)."""
-        canonical = json.dumps(
-            [t.as_record() for t in self.tasks], sort_keys=True, separators=(",", ":")
-        )
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        written = hashlib.sha256(b"[")
+        for at in range(0, len(self.tasks), _MANY):
+            records = list(records_of(self.tasks[at : at + _MANY]))
+            part = json.dumps(records, sort_keys=True, separators=(",", ":"))[1:-1]
+            written.update((f",{part}" if at else part).encode())
+        written.update(b"]")
+        return written.hexdigest()

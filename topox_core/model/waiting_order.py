@@ -2,6 +2,7 @@
 
 import heapq
 from collections.abc import Callable, Sequence
+from operator import add
 
 
 def order_of(waits: Sequence[Sequence[int]]) -> list[int]:
@@ -31,6 +32,22 @@ def earliest(
         How long each takes.
     """
     order = order_of(waits)
+    return order, _starts(order, waits, lasts)
+
+
+def length(waits: Sequence[Sequence[int]], lasts: Sequence[float]) -> float | None:
+    """Return when the last ends if everything begins as early as it may; None if there is a cycle."""
+    order: Sequence[int] = range(len(waits))
+    # What is listed in an order already, as most is, need not be put into one.
+    if any(max(befores) >= at for at, befores in enumerate(waits) if befores):
+        order = order_of(waits)
+    start = _starts(order, waits, lasts)
+    return max(map(add, start, lasts), default=0.0) if len(order) == len(waits) else None
+
+
+def _starts(
+    order: Sequence[int], waits: Sequence[Sequence[int]], lasts: Sequence[float]
+) -> list[float]:
     start, end = [0.0] * len(waits), [0.0] * len(waits)
     for at in order:
         begin = 0.0
@@ -38,7 +55,7 @@ def earliest(
             if end[before] > begin:
                 begin = end[before]
         start[at], end[at] = begin, begin + lasts[at]
-    return order, start
+    return start
 
 
 def cycle_of(waits: Sequence[Sequence[int]]) -> list[int]:

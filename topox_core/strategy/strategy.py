@@ -412,7 +412,7 @@ def _exchange(
                 yield Task(
                     name,
                     "nominal_communication",
-                    (wait,),
+                    dependencies=(wait,),
                     source=ends[0],
                     destination=ends[1],
                     size_bytes=size,
@@ -435,7 +435,7 @@ def _gradients(graph: OperatorGraph, at: dict[str, tuple[int, ...]]) -> Iterator
             yield Task(
                 f"sum.{operator.name}.{weight.name}",
                 "all_reduce",
-                waits,
+                dependencies=waits,
                 members=members,
                 size_bytes=float(weight.size_bytes),
                 parallelism="dp",

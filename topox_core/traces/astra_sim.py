@@ -117,15 +117,9 @@ def _layer(line: str, item: str, file: str) -> Layer:
 
     def call(at: int, field: str) -> tuple[str, float]:
         word, size = cells[at].upper(), number(at + 1, f"{field}_bytes")
-        refuse_if(
-            (
-                word != "NONE" and word.partition("_")[0] not in _KINDS,
-                f"must be NONE or one of {', '.join(_KINDS)} (got {shown(cells[at])})",
-            ),
-            file=file,
-            item=item,
-            field=f"{field}_comm",
-        )
+        if word != "NONE" and word.partition("_")[0] not in _KINDS:
+            problem = f"must be NONE or one of {', '.join(_KINDS)} (got {shown(cells[at])})"
+            raise InputError(problem, file=file, item=item, field=f"{field}_comm")
         return word, size
 
     ticks = tuple(
@@ -402,16 +396,9 @@ def _number(
 ) -> float:
     """Return a number from ``least`` (1: a whole one) to below ``most``."""
     value = number_in(text)
-    kind = {0.0: "a number from 0", 1.0: "a whole number from 1"}.get(least, "a number above 0")
-    refuse_if(
-        (
-            not least <= value < most or (least == 1 and value != int(value)),
-            f"must be {kind} (got {shown(text)})",
-        ),
-        file=file,
-        item=item,
-        field=field,
-    )
+    if not least <= value < most or (least == 1 and value != int(value)):
+        kind = {0.0: "a number from 0", 1.0: "a whole number from 1"}.get(least, "a number above 0")
+        raise InputError(f"must be {kind} (got {shown(text)})", file=file, item=item, field=field)
     return value
 
 

@@ -3,18 +3,17 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from operator import add
 
 from topox_core.errors import InputError
 from topox_core.model.transfer_graph import transfer_ms
-from topox_core.model.waiting_order import earliest
+from topox_core.model.waiting_order import cycle_of, length
 from topox_core.text.numbers import and_more
 
 # A part of a communication of a rank: (rank, entry, part).
 Place = tuple[int, int, int]
 
 
-@dataclass
+@dataclass(slots=True)
 class Node:
     """A segment of one rank's lane, or a call of several ranks.
 
@@ -159,14 +158,14 @@ def replay_ms(graph: RunGraph, call_ms: Callable[[Node], float]) -> float:
     """
     nodes = graph.nodes
     lasts_ms = [call_ms(node) if node.is_call else node.duration_ms for node in nodes]
-    order, start_ms = earliest([node.waits for node in nodes], lasts_ms)
-    if len(order) < len(nodes):
-        held_up = min({*range(len(nodes))}.difference(order))
+    waits = [node.waits for node in nodes]
+    last_ms = length(waits, lasts_ms)
+    if last_ms is None:
         raise InputError(
             "the inferred waits form a cycle: the files are not of one recording, or not of one step",
-            item=nodes[held_up].id,
+            item=nodes[min(cycle_of(waits))].id,
         )
-    return max(map(add, start_ms, lasts_ms), default=0.0)
+    return last_ms
 
 
 def recorded_time(node: Node) -> float:

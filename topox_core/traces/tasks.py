@@ -163,7 +163,7 @@ class _Maker:
             Task(
                 node.id,
                 node.kind,
-                self._waits(node),
+                dependencies=self._waits(node),
                 server=rank // self._gpus,
                 device=rank % self._gpus + node.lane * self._gpus,
                 duration_ms=node.duration_ms,
@@ -194,11 +194,11 @@ class _Maker:
 
     def _waits(self, node: Node) -> tuple[str, ...]:
         """Return the ids that a node waits for."""
-        return tuple(dict.fromkeys(self._nodes[at].id for at in node.waits))
+        return tuple(dict.fromkeys([self._nodes[at].id for at in node.waits]))
 
     def _together(self, node: Node, parts: Sequence[str] = ()) -> None:
         """End a call of several parts, if there are any, with a barrier."""
-        self.tasks.append(Task(node.id, "barrier", tuple(parts) or self._waits(node)))
+        self.tasks.append(Task(node.id, "barrier", dependencies=tuple(parts) or self._waits(node)))
 
     def _notes_of(self, node: Node) -> dict[str, Any]:
         return {"parallelism": label_of(node, self._labels) or None, "group": node.group or None}
@@ -215,7 +215,7 @@ class _Maker:
             Task(
                 node.id,
                 kind,
-                self._waits(node),
+                dependencies=self._waits(node),
                 members=servers,
                 size_bytes=size,
                 root=self._root(node) // self._gpus if kind == "broadcast" else None,
@@ -236,7 +236,7 @@ class _Maker:
             Task(
                 name,
                 "communication",
-                self._waits(node),
+                dependencies=self._waits(node),
                 source=pair[0],
                 destination=pair[1],
                 size_bytes=size,
@@ -265,7 +265,7 @@ class _Maker:
                 Task(
                     names[-1],
                     "forward",
-                    self._waits(node),
+                    dependencies=self._waits(node),
                     server=rank // self._gpus,
                     device=rank % self._gpus + self._gpus,
                     duration_ms=node.server_ms,

@@ -133,7 +133,15 @@ class Unfolding:
         if step.computes:
             server, device = self._place(step.stage, group)
             ms = round(step.ms + self._more_ms(step, group), 9)
-            return Task(name, step.kind, waits, server, device, ms, **notes)
+            return Task(
+                name,
+                step.kind,
+                dependencies=waits,
+                server=server,
+                device=device,
+                duration_ms=ms,
+                **notes,
+            )
         if step.kind == "send":
             return self._sent(step, group, name, waits, notes)
         size = step.size_bytes * self.together
@@ -142,7 +150,7 @@ class Unfolding:
         return Task(
             name,
             step.kind,
-            waits,
+            dependencies=waits,
             members=self._members(step, group),
             size_bytes=float(size),
             parallelism=step.parallelism,
@@ -218,7 +226,7 @@ class Unfolding:
                     yield Task(
                         f"{self._name(step, group)}.{i}-{j}",
                         "communication",
-                        waits,
+                        dependencies=waits,
                         source=source,
                         destination=destination,
                         size_bytes=float(round(step.size_bytes * self.together * part)),
@@ -248,11 +256,11 @@ class Unfolding:
     ) -> Task:
         source, destination = (self._place(stage, group)[0] for stage in (step.stage, step.other))
         if source == destination:
-            return Task(name, "barrier", waits)
+            return Task(name, "barrier", dependencies=waits)
         return Task(
             name,
             "communication",
-            waits,
+            dependencies=waits,
             source=source,
             destination=destination,
             size_bytes=float(step.size_bytes * self.together),

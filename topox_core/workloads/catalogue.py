@@ -107,7 +107,7 @@ def _tasks(values: dict[str, Any]) -> Iterator[Task]:
             yield Task(
                 f"sum.{name}.{part}",
                 "all_reduce",
-                waits,
+                dependencies=waits,
                 members=everyone,
                 size_bytes=4.0 * elements,
                 parallelism="dp",
@@ -133,7 +133,7 @@ def _forward(
                 yield Task(
                     f"f.table{table}.to{s}",
                     "communication",
-                    (f"f.table{table}",),
+                    dependencies=(f"f.table{table}",),
                     source=server,
                     destination=s,
                     size_bytes=float(size),
@@ -181,7 +181,7 @@ def _backward(
                 yield Task(
                     f"b.table{table}.from{s}",
                     "communication",
-                    (f"b.concat.{s}",),
+                    dependencies=(f"b.concat.{s}",),
                     source=s,
                     destination=server,
                     size_bytes=float(size),
@@ -252,7 +252,14 @@ def _bursts(values: dict[str, Any]) -> Iterator[Task]:
     tick: tuple[str, ...] = ()
     for burst in range(values["bursts"]):
         if burst:
-            yield Task(f"clock.{burst}", "forward", tick, 0, CLOCK, values["gap_ms"])
+            yield Task(
+                f"clock.{burst}",
+                "forward",
+                dependencies=tick,
+                server=0,
+                device=CLOCK,
+                duration_ms=values["gap_ms"],
+            )
             tick = (f"clock.{burst}",)
         for _ in range(values["requests"]):
             chunk_tokens = _tokens(rng, values) / chunks
@@ -281,7 +288,7 @@ def _request(
         yield Task(
             moved[-1],
             "communication",
-            before,
+            dependencies=before,
             source=reader,
             destination=writer,
             size_bytes=float(round(chunk_tokens * values["token_bytes"])),
@@ -352,7 +359,7 @@ def _layers(values: dict[str, Any]) -> Iterator[Task]:
                 yield Task(
                     transfer,
                     "communication",
-                    (parent,),
+                    dependencies=(parent,),
                     source=at,
                     destination=server,
                     size_bytes=size,

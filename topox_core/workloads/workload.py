@@ -134,7 +134,9 @@ def compute_task(
     name: str, kind: str, waits: tuple[str, ...], server: int, duration_ms: float, **notes: Any
 ) -> Task:
     """Return a task that computes on the first device of a server."""
-    return Task(name, kind, waits, server, 0, duration_ms, **notes)
+    return Task(
+        name, kind, dependencies=waits, server=server, device=0, duration_ms=duration_ms, **notes
+    )
 
 
 SOURCE = (

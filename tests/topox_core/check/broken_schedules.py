@@ -49,13 +49,22 @@ def cluster(
 def compute(
     name: str, server: int, duration_ms: float, *after: str, kind: str = "forward", device: int = 0
 ) -> Task:
-    return Task(name, kind, after, server=server, device=device, duration_ms=duration_ms)
+    return Task(
+        name, kind, dependencies=after, server=server, device=device, duration_ms=duration_ms
+    )
 
 
 def collective(
     name: str, kind: str, members: Sequence[int], slots: float, *after: str, root: int | None = None
 ) -> Task:
-    return Task(name, kind, after, members=tuple(members), size_bytes=slots * SLOT_BYTES, root=root)
+    return Task(
+        name,
+        kind,
+        dependencies=after,
+        members=tuple(members),
+        size_bytes=slots * SLOT_BYTES,
+        root=root,
+    )
 
 
 def circuit(
@@ -183,7 +192,7 @@ def compute_only() -> Made:
             compute("f", 0, 1.3),
             compute("b", 0, 0.5, "f", kind="backward"),
             compute("g", 0, 1.0, device=1),
-            Task("join", "barrier", ("b", "g")),
+            Task("join", "barrier", dependencies=("b", "g")),
             compute("u", 0, 0.0, "join", kind="update"),
         ],
         cluster(devices_per_server=2),

@@ -179,8 +179,10 @@ Given = dict[str, Any]
 
 def graph_of(kind: str, n: int) -> TaskGraph:
     root = 1 if kind == "broadcast" else None
-    task = Task("c", kind, ("in",), members=tuple(range(n)), size_bytes=9e7, root=root)
-    return TaskGraph("one", (Task("in", "forward", (), server=0, duration_ms=1.0), task))
+    task = Task("c", kind, dependencies=("in",), members=tuple(range(n)), size_bytes=9e7, root=root)
+    return TaskGraph(
+        "one", (Task("in", "forward", dependencies=(), server=0, duration_ms=1.0), task)
+    )
 
 
 def result_of(kind: str, words: dict[str, str], n: int, **more: int) -> Given:

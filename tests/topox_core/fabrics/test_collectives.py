@@ -38,7 +38,9 @@ BYTES_PER_MS = 100e6 / 8  # of a port of 100 Gbit/s
 
 def alone(kind: str, n: int, size_bytes: float = 8 * BYTES_PER_MS) -> TaskGraph:
     root = 0 if kind == "broadcast" else None
-    task = Task("c", kind, (), members=tuple(range(n)), size_bytes=size_bytes, root=root)
+    task = Task(
+        "c", kind, dependencies=(), members=tuple(range(n)), size_bytes=size_bytes, root=root
+    )
     return TaskGraph("one", (task,))
 
 

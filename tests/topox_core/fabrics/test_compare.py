@@ -167,7 +167,7 @@ def test_a_free_choice_is_never_slower_than_the_settings_own(sample: str, fabric
 
 
 def test_an_algorithm_is_chosen_in_the_whole_graph() -> None:
-    task = Task("swap", "all_to_all", (), members=tuple(range(8)), size_bytes=8e8)
+    task = Task("swap", "all_to_all", dependencies=(), members=tuple(range(8)), size_bytes=8e8)
     free, only_rings = (
         chosen("provisioned", graph(task), cluster(8), replace(FREELY, free=choices))
         for choices in (FREE, ("rings",))

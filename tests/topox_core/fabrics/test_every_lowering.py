@@ -45,7 +45,9 @@ def chosen(switching="auto", **given):
 
 def one_collective(kind, n, root=0):
     root = root if kind == "broadcast" else None
-    return graph(Task("C", kind, (), members=tuple(range(n)), size_bytes=1.0, root=root))
+    return graph(
+        Task("C", kind, dependencies=(), members=tuple(range(n)), size_bytes=1.0, root=root)
+    )
 
 
 @pytest.mark.parametrize("n", range(2, 10))
@@ -71,19 +73,23 @@ def test_no_algorithm_moves_less_than_the_least_and_some_moves_no_more(kind, n):
 
 CHAIN_THROUGH_A_SENDER = (
     graph(
-        Task("c", "forward", (), server=3, device=0, duration_ms=1.0),
-        Task("x", "communication", ("c",), source=0, destination=3, size_bytes=3.5 * MS),
-        Task("d", "backward", (), server=1, device=0, duration_ms=1.5),
-        Task("C", "broadcast", ("d",), members=(3, 0, 2, 1), size_bytes=4.0 * MS, root=3),
+        Task("c", "forward", dependencies=(), server=3, device=0, duration_ms=1.0),
+        Task(
+            "x", "communication", dependencies=("c",), source=0, destination=3, size_bytes=3.5 * MS
+        ),
+        Task("d", "backward", dependencies=(), server=1, device=0, duration_ms=1.5),
+        Task(
+            "C", "broadcast", dependencies=("d",), members=(3, 0, 2, 1), size_bytes=4.0 * MS, root=3
+        ),
     ),
     of_servers(4, port_gbps=10.0),
 )
 HALF_DUPLEX = (
     graph(
-        Task("x", "communication", (), source=4, destination=2, size_bytes=3.5 * MS),
-        Task("y", "communication", (), source=0, destination=4, size_bytes=0.5 * MS),
-        Task("u", "update", ("y",), server=4, device=0, duration_ms=3.0),
-        Task("C", "broadcast", ("u",), members=(0, 2, 3), size_bytes=9.0 * MS, root=0),
+        Task("x", "communication", dependencies=(), source=4, destination=2, size_bytes=3.5 * MS),
+        Task("y", "communication", dependencies=(), source=0, destination=4, size_bytes=0.5 * MS),
+        Task("u", "update", dependencies=("y",), server=4, device=0, duration_ms=3.0),
+        Task("C", "broadcast", dependencies=("u",), members=(0, 2, 3), size_bytes=9.0 * MS, root=0),
     ),
     of_servers(
         5, ports_per_server=3, switches=3, ports_per_switch=15, port_gbps=10.0, duplex="half"
@@ -91,11 +97,13 @@ HALF_DUPLEX = (
 )
 TREE_PAYS = (
     graph(
-        Task("a", "all_to_all", (), members=(0, 3, 1, 2), size_bytes=2.0 * MS),
-        Task("u", "update", ("a",), server=0, device=0, duration_ms=1.5),
-        Task("x", "communication", (), source=2, destination=4, size_bytes=0.5 * MS),
-        Task("C", "broadcast", ("x",), members=(4, 2, 1), size_bytes=12.0 * MS, root=4),
-        Task("z", "forward", ("C",), server=4, device=0, duration_ms=2.0),
+        Task("a", "all_to_all", dependencies=(), members=(0, 3, 1, 2), size_bytes=2.0 * MS),
+        Task("u", "update", dependencies=("a",), server=0, device=0, duration_ms=1.5),
+        Task("x", "communication", dependencies=(), source=2, destination=4, size_bytes=0.5 * MS),
+        Task(
+            "C", "broadcast", dependencies=("x",), members=(4, 2, 1), size_bytes=12.0 * MS, root=4
+        ),
+        Task("z", "forward", dependencies=("C",), server=4, device=0, duration_ms=2.0),
     ),
     of_servers(5, port_gbps=10.0, reconfiguration_ms=2.0, duplex="half"),
 )
@@ -143,10 +151,17 @@ def test_members_send_on_average_what_an_all_reduce_moves_in_all():
     # By a tree a leaf sends the tensor once, by rings everyone 2 * 3/4 of it: in all twice for three
     # of four members either way. With 2 ms that each sends besides, 6 + 2 ms on one port.
     others = [
-        Task(f"x{i}", "communication", (), source=i, destination=(i + 1) % 4, size_bytes=2.0 * MS)
+        Task(
+            f"x{i}",
+            "communication",
+            dependencies=(),
+            source=i,
+            destination=(i + 1) % 4,
+            size_bytes=2.0 * MS,
+        )
         for i in range(4)
     ]
-    c = Task("C", "all_reduce", (), members=(0, 1, 2, 3), size_bytes=4.0 * MS)
+    c = Task("C", "all_reduce", dependencies=(), members=(0, 1, 2, 3), size_bytes=4.0 * MS)
     cluster = of_servers(4, port_gbps=10.0)
     bound = open_bound(graph(*others, c), cluster, chosen(), "changing")
     assert bound.ms == pytest.approx(8.0) and "4 servers" in bound.text
@@ -166,7 +181,7 @@ def test_members_send_on_average_what_an_all_reduce_moves_in_all():
 )  # fmt: skip
 def test_what_is_open(given, kinds):
     tasks = [
-        Task(kind, kind, (), members=(0, 1, 2), size_bytes=1.0, root=0 if kind == "broadcast" else None)
+        Task(kind, kind, dependencies=(), members=(0, 1, 2), size_bytes=1.0, root=0 if kind == "broadcast" else None)
         for kind in ("all_reduce", "broadcast", "all_to_all")
     ]  # fmt: skip
     assert open_kinds(graph(*tasks), chosen(**given)) == kinds
@@ -253,8 +268,8 @@ def test_no_critical_path_is_above_the_bound_of_a_random_graph(seed: int, ports:
 def test_a_critical_path_by_hand() -> None:
     # 4 ms of computing, then 8 MB on two ports of 1 MB/ms each.
     tasks = (
-        Task("a", "forward", (), server=0, device=0, duration_ms=4.0),
-        Task("x", "communication", ("a",), source=0, destination=1, size_bytes=8e6),
+        Task("a", "forward", dependencies=(), server=0, device=0, duration_ms=4.0),
+        Task("x", "communication", dependencies=("a",), source=0, destination=1, size_bytes=8e6),
     )
     cluster = Cluster(servers=2, ports_per_server=2, switches=2, ports_per_switch=2, port_gbps=8.0)
     assert least_chain(TaskGraph("by hand", tasks), cluster, FREE) == (
@@ -268,9 +283,9 @@ def test_a_critical_path_by_hand() -> None:
 # Server 0 sends 3 + 2 ms. Of an all-reduce of 4 ms a ring sends 2 * 3 / 4 of it from each of four, 6 ms;
 # any algorithm at least all of it once, 4 ms.
 ON_ONE_PORT = graph(
-    Task("x", "communication", (), source=0, destination=1, size_bytes=3.0 * MS),
-    Task("y", "communication", (), source=0, destination=2, size_bytes=2.0 * MS),
-    Task("R", "all_reduce", ("x",), members=(0, 1, 2, 3), size_bytes=4.0 * MS),
+    Task("x", "communication", dependencies=(), source=0, destination=1, size_bytes=3.0 * MS),
+    Task("y", "communication", dependencies=(), source=0, destination=2, size_bytes=2.0 * MS),
+    Task("R", "all_reduce", dependencies=("x",), members=(0, 1, 2, 3), size_bytes=4.0 * MS),
 )
 
 

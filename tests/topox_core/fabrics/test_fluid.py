@@ -33,7 +33,12 @@ SERVERS = 5
 
 def send(task: str, source: int, destination: int, size: float, *after: str) -> Task:
     return Task(
-        task, "communication", tuple(after), source=source, destination=destination, size_bytes=size
+        task,
+        "communication",
+        dependencies=tuple(after),
+        source=source,
+        destination=destination,
+        size_bytes=size,
     )
 
 
@@ -208,7 +213,7 @@ def cases(draw) -> Case:
                 compute(f"t{j}", draw(st.integers(0, 1)), float(draw(st.integers(0, 4))), *waits)
             )
         else:
-            tasks.append(Task(f"t{j}", "barrier", waits))
+            tasks.append(Task(f"t{j}", "barrier", dependencies=waits))
     lowered = lower(graph(*tasks))
     of = cluster(SERVERS, latency_us=draw(st.sampled_from((0, 0, 250))))
     capacity = draw(st.lists(st.integers(1, 12), min_size=1, max_size=5))

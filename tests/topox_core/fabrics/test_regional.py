@@ -106,7 +106,7 @@ def expert(task: str, source: int, destination: int, ms: float, *after: str) -> 
     return Task(
         task,
         "communication",
-        tuple(after),
+        dependencies=tuple(after),
         source=source,
         destination=destination,
         size_bytes=ms * GBIT_MS,

@@ -76,7 +76,9 @@ def in_a_row(job: TaskGraph, times: int) -> TaskGraph:
             )
             for one in job.tasks
         ]
-        tasks.append(Task(f"end{k}", "barrier", tuple(f"{one.id}#{k}" for one in job.tasks)))
+        tasks.append(
+            Task(f"end{k}", "barrier", dependencies=tuple(f"{one.id}#{k}" for one in job.tasks))
+        )
     return replace(job, tasks=tuple(tasks))
 
 

@@ -425,8 +425,8 @@ def test_more_tasks_dependencies_or_members_than_the_limit_are_refused(
 ) -> None:
     tasks = [
         Task("a", "barrier"),
-        Task("b", "barrier", ("a",)),
-        Task("c", "barrier", ("a", "b")),
+        Task("b", "barrier", dependencies=("a",)),
+        Task("c", "barrier", dependencies=("a", "b")),
         Task("g", "all_reduce", members=(0, 1, 2), size_bytes=1.0),
     ]
     for limit, most, what in (
@@ -456,10 +456,12 @@ def test_nesting_of_any_depth_and_place_is_told(depth: int) -> None:
 
 
 def test_five_thousand_tasks_in_a_row_are_no_recursion() -> None:
-    chain = [Task(f"t{i}", "barrier", (f"t{i - 1}",) if i else ()) for i in range(5_000)]
+    chain = [
+        Task(f"t{i}", "barrier", dependencies=(f"t{i - 1}",) if i else ()) for i in range(5_000)
+    ]
     assert len(validated("chain", chain[::-1]).tasks) == 5_000
     with pytest.raises(InputError, match="is in a cycle of 5000 tasks"):
-        validated("ring", [Task("t0", "barrier", ("t4999",)), *chain[1:]])
+        validated("ring", [Task("t0", "barrier", dependencies=("t4999",)), *chain[1:]])
 
 
 SOUND = {

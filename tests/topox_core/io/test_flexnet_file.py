@@ -128,33 +128,42 @@ def test_each_stored_task_becomes_a_task_of_ours() -> None:
     graph = load_graph(ITERATION, "small.fbuf")
     assert graph.name == "small"
     assert graph.tasks == (
-        Task("f0", "forward", (), server=0, device=0, duration_ms=1.5),
-        Task("b1", "backward", ("f0", "c5"), server=0, device=0, duration_ms=0.109363),
+        Task("f0", "forward", dependencies=(), server=0, device=0, duration_ms=1.5),
+        Task("b1", "backward", dependencies=("f0", "c5"), server=0, device=0, duration_ms=0.109363),
         Task(
             "c2",
             "nominal_communication",
-            ("f0",),
+            dependencies=("f0",),
             source=0,
             destination=1,
             size_bytes=2_097_152.0,
             parallelism="mp",
         ),
-        Task("f3", "forward", ("c2",), server=1, device=0, duration_ms=2.0),
-        Task("b4", "backward", ("f3",), server=1, device=0, duration_ms=3.0),
+        Task("f3", "forward", dependencies=("c2",), server=1, device=0, duration_ms=2.0),
+        Task("b4", "backward", dependencies=("f3",), server=1, device=0, duration_ms=3.0),
         Task(
             "c5",
             "nominal_communication",
-            ("b4",),
+            dependencies=("b4",),
             source=1,
             destination=0,
             size_bytes=4096.0,
             parallelism="mp",
         ),
-        Task("a6", "all_reduce", ("b1", "b4"), members=(1, 0), size_bytes=1e6, parallelism="dp"),
-        Task("a7", "all_reduce", ("b1",), members=(0,), size_bytes=5e6, parallelism="dp"),
-        Task("c8", "barrier", ("b4",)),
-        Task("j9", "barrier", ("c8",)),
-        Task("u10", "update", ("j9",), server=1, device=0, duration_ms=0.0),
+        Task(
+            "a6",
+            "all_reduce",
+            dependencies=("b1", "b4"),
+            members=(1, 0),
+            size_bytes=1e6,
+            parallelism="dp",
+        ),
+        Task(
+            "a7", "all_reduce", dependencies=("b1",), members=(0,), size_bytes=5e6, parallelism="dp"
+        ),
+        Task("c8", "barrier", dependencies=("b4",)),
+        Task("j9", "barrier", dependencies=("c8",)),
+        Task("u10", "update", dependencies=("j9",), server=1, device=0, duration_ms=0.0),
     )
 
 

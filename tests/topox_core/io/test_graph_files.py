@@ -53,7 +53,7 @@ PIPELINE = validated(
         Task(
             "act",
             "communication",
-            ("f0",),
+            dependencies=("f0",),
             source=0,
             destination=1,
             size_bytes=67108864,
@@ -61,11 +61,16 @@ PIPELINE = validated(
             group="pp 0",
             microbatch=0,
         ),
-        Task("f1", "forward", ("act",), server=1, duration_ms=3.25, stage=1, layer=2),
+        Task("f1", "forward", dependencies=("act",), server=1, duration_ms=3.25, stage=1, layer=2),
         Task(
-            "g", "all_reduce", ("f1", "f0"), members=(1, 0), size_bytes=306340000, parallelism="dp"
+            "g",
+            "all_reduce",
+            dependencies=("f1", "f0"),
+            members=(1, 0),
+            size_bytes=306340000,
+            parallelism="dp",
         ),
-        Task("end", "barrier", ("g",), job="j0"),
+        Task("end", "barrier", dependencies=("g",), job="j0"),
     ],
 )
 
@@ -120,7 +125,7 @@ def graphs(draw: st.DrawFn) -> TaskGraph:
         kind = draw(st.sampled_from(KINDS))
         dependencies = tuple(draw(st.lists(st.sampled_from(names[:i]), unique=True))) if i else ()
         fields = draw(fields_of(kind)) | draw(st.fixed_dictionaries(NOTES))
-        tasks.append(Task(name, kind, dependencies, **fields))
+        tasks.append(Task(name, kind, dependencies=dependencies, **fields))
     return validated(draw(plain_text), draw(st.permutations(tasks)))
 
 
@@ -181,9 +186,11 @@ ROWS = (
 def test_comma_semicolon_and_tab_tables_are_told_apart(delimiter: str) -> None:
     graph = load_graph(table(delimiter, *ROWS), "a.csv")
     assert graph.tasks == (
-        Task("f0", "forward", (), server=0, device=0, duration_ms=3.5),
-        Task("c", "communication", ("f0",), source=0, destination=1, size_bytes=1000.0),
-        Task("g", "all_reduce", ("f0", "c"), members=(2, 0), size_bytes=8.0),
+        Task("f0", "forward", dependencies=(), server=0, device=0, duration_ms=3.5),
+        Task(
+            "c", "communication", dependencies=("f0",), source=0, destination=1, size_bytes=1000.0
+        ),
+        Task("g", "all_reduce", dependencies=("f0", "c"), members=(2, 0), size_bytes=8.0),
     )
 
 
@@ -215,7 +222,9 @@ def test_what_spreadsheets_do_to_a_table_is_understood(change: Any) -> None:
 
 def test_a_join_of_many_tasks_fits_into_one_cell() -> None:
     many = [Task(f"task-number-{i}", "barrier") for i in range(9_000)]  # 140,000 characters
-    graph = validated("wide", [*many, Task("join", "barrier", tuple(task.id for task in many))])
+    graph = validated(
+        "wide", [*many, Task("join", "barrier", dependencies=tuple(task.id for task in many))]
+    )
     assert load_graph(dump_graph_csv(graph), "wide.csv").tasks == graph.tasks
 
 
@@ -332,8 +341,8 @@ def test_no_cell_of_a_table_is_a_formula_and_numbers_stay_numbers():
 
 
 def test_tasks_named_like_formulas_come_back_from_a_table():
-    tasks = [Task("=A1", "barrier"), Task("'@x", "barrier", ("=A1",))]
-    graph = validated("g", [*tasks, Task("-7", "barrier", ("'@x", "=A1"))])
+    tasks = [Task("=A1", "barrier"), Task("'@x", "barrier", dependencies=("=A1",))]
+    graph = validated("g", [*tasks, Task("-7", "barrier", dependencies=("'@x", "=A1"))])
     written = dump_graph_csv(graph)
     assert b"\n=" not in written
     assert load_graph(written, "g.csv").tasks == graph.tasks

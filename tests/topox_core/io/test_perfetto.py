@@ -32,11 +32,11 @@ def with_transfers_of_no_bytes() -> tuple[TaskGraph, Cluster]:
     three = {"members": (0, 1, 2)}
     tasks = [
         Task("a", "forward", server=0, duration_ms=1.0),
-        Task("x", "all_reduce", ("a",), **three, size_bytes=3e6, parallelism="dp"),
-        Task("z", "all_to_all", ("x",), **three, size_bytes=0.0, parallelism="ep"),
-        Task("b", "forward", ("z",), server=1, duration_ms=1.0),
-        Task("y", "all_reduce", ("b",), **three, size_bytes=3e6, parallelism="dp"),
-        Task("t", "communication", ("y",), source=0, destination=2, size_bytes=0.0),
+        Task("x", "all_reduce", dependencies=("a",), **three, size_bytes=3e6, parallelism="dp"),
+        Task("z", "all_to_all", dependencies=("x",), **three, size_bytes=0.0, parallelism="ep"),
+        Task("b", "forward", dependencies=("z",), server=1, duration_ms=1.0),
+        Task("y", "all_reduce", dependencies=("b",), **three, size_bytes=3e6, parallelism="dp"),
+        Task("t", "communication", dependencies=("y",), source=0, destination=2, size_bytes=0.0),
     ]
     cluster = Cluster(
         servers=3, ports_per_server=2, switches=2, ports_per_switch=3, port_gbps=100.0

@@ -303,9 +303,23 @@ def test_collectives_count_the_bytes_that_cross_the_network() -> None:
     graph = TaskGraph(
         "collectives",
         (
-            Task("sum", "all_reduce", (), members=members, size_bytes=8e6, parallelism="dp"),
-            Task("swap", "all_to_all", ("sum",), members=members, size_bytes=4e6, parallelism="ep"),
-            Task("alone", "all_gather", (), members=(2,), size_bytes=9e9),
+            Task(
+                "sum",
+                "all_reduce",
+                dependencies=(),
+                members=members,
+                size_bytes=8e6,
+                parallelism="dp",
+            ),
+            Task(
+                "swap",
+                "all_to_all",
+                dependencies=("sum",),
+                members=members,
+                size_bytes=4e6,
+                parallelism="ep",
+            ),
+            Task("alone", "all_gather", dependencies=(), members=(2,), size_bytes=9e9),
         ),
     )
     found = facts(graph, SLOW)
@@ -315,8 +329,8 @@ def test_collectives_count_the_bytes_that_cross_the_network() -> None:
 
 
 def test_a_transfer_given_by_its_time_has_no_bytes_and_pays_no_latency() -> None:
-    timed = Task("t", "communication", (), source=0, destination=1, duration_ms=3.0)
-    sized = Task("s", "communication", ("t",), source=1, destination=2, size_bytes=1e6)
+    timed = Task("t", "communication", dependencies=(), source=0, destination=1, duration_ms=3.0)
+    sized = Task("s", "communication", dependencies=("t",), source=1, destination=2, size_bytes=1e6)
     graph = TaskGraph("timed", (timed, sized))
     found = facts(graph, SLOW.changed(latency_us=500.0))
     assert found.bytes_total == 1e6
@@ -328,7 +342,9 @@ def test_a_transfer_given_by_its_time_has_no_bytes_and_pays_no_latency() -> None
 
 
 def test_a_graph_of_barriers_takes_no_time() -> None:
-    found = facts(TaskGraph("empty", (Task("a", "barrier"), Task("b", "barrier", ("a",)))), SLOW)
+    found = facts(
+        TaskGraph("empty", (Task("a", "barrier"), Task("b", "barrier", dependencies=("a",)))), SLOW
+    )
     assert (found.critical_path, found.critical_path_ms) == ((), 0)
     assert (found.busiest_server, found.devices, found.compute_ms_max) == (-1, 0, 0)
 
@@ -358,7 +374,9 @@ def test_the_critical_path_agrees_with_networkx(seed: int, width: int, layers: i
 def test_a_fluid_ring_takes_as_long_as_its_lock_steps_when_nothing_is_in_the_way(
     kind: str, rings: int
 ) -> None:
-    graph = TaskGraph("ring", (Task("c", kind, (), members=(0, 1, 2, 3, 4), size_bytes=1e7),))
+    graph = TaskGraph(
+        "ring", (Task("c", kind, dependencies=(), members=(0, 1, 2, 3, 4), size_bytes=1e7),)
+    )
     fluid, steps = (
         facts(graph, SLOW, Lowering(rings=rings, steps=word)) for word in ("fluid", "stepwise")
     )

@@ -35,12 +35,15 @@ def collective(kind: str, members: int, size: float = SIZE, **keys: object) -> T
     """One collective between a compute task on every member and one after it."""
     everyone = tuple(range(members))
     before, after = (
-        [Task(f"{way}{s}", "forward", waits, server=s, duration_ms=1.0) for s in everyone]
+        [
+            Task(f"{way}{s}", "forward", dependencies=waits, server=s, duration_ms=1.0)
+            for s in everyone
+        ]
         for way, waits in (("in", ()), ("out", ("c",)))
     )
     keys = {"root": 0 if kind == "broadcast" else None} | keys
     waits = tuple(task.id for task in before)
-    task = Task("c", kind, waits, members=everyone, size_bytes=size, **keys)
+    task = Task("c", kind, dependencies=waits, members=everyone, size_bytes=size, **keys)
     return validated("one collective", [*before, task, *after])
 
 
@@ -90,7 +93,7 @@ def test_every_member_of_a_ring_collective_sends_and_receives_its_share(
 
 
 def test_ring_transfers_follow_the_members_order_not_the_servers() -> None:
-    task = Task("c", "all_reduce", (), members=(7, 2, 5), size_bytes=3e6)
+    task = Task("c", "all_reduce", dependencies=(), members=(7, 2, 5), size_bytes=3e6)
     rows = [(t.id, t.source, t.destination) for t in lower(TaskGraph("order", (task,))).lowered]
     assert rows == [("c/r0/0", 7, 2), ("c/r0/1", 2, 5), ("c/r0/2", 5, 7)]
 
@@ -157,7 +160,7 @@ def test_a_collective_of_one_member_is_nothing_but_a_join(kind: str) -> None:
 
 
 def test_all_reduces_off_the_network_are_joins_and_other_collectives_stay() -> None:
-    after = Task("x", "all_to_all", ("c",), members=(0, 1), size_bytes=2.0)
+    after = Task("x", "all_to_all", dependencies=("c",), members=(0, 1), size_bytes=2.0)
     tasks = (*collective("all_reduce", 4).tasks, after)
     graph = lower(TaskGraph("off", tasks), Lowering(all_reduce_on_network=False))
     assert [t.collective for t in graph.lowered] == ["x", "x"]
@@ -190,8 +193,8 @@ def test_the_edges_around_a_collective_are_linear_in_its_neighbours() -> None:
 
 
 def test_a_single_dependency_needs_no_entry_barrier() -> None:
-    before = Task("a", "forward", (), server=0, duration_ms=1.0)
-    gather = Task("c", "all_gather", ("a",), members=(0, 1), size_bytes=8.0)
+    before = Task("a", "forward", dependencies=(), server=0, duration_ms=1.0)
+    gather = Task("c", "all_gather", dependencies=("a",), members=(0, 1), size_bytes=8.0)
     assert lower(TaskGraph("one", (before, gather))).ids == ("a", "c/r0/0", "c/r0/1", "c")
 
 
@@ -208,7 +211,10 @@ def test_lock_steps_wait_for_the_data_of_the_predecessor_and_for_the_own_link() 
 
 
 def test_a_lowered_id_that_a_task_already_has_is_an_error() -> None:
-    tasks = (Task("c", "all_gather", (), members=(0, 1), size_bytes=8.0), Task("c/r0/1", "barrier"))
+    tasks = (
+        Task("c", "all_gather", dependencies=(), members=(0, 1), size_bytes=8.0),
+        Task("c/r0/1", "barrier"),
+    )
     with pytest.raises(InputError, match="task c/r0/1, field id"):
         lower(TaskGraph("clash", tasks))
 
@@ -353,9 +359,11 @@ STEPS_SIZE = 9_000_000.0
 def single(kind: str, n: int, size: float = STEPS_SIZE) -> TaskGraph:
     """One collective of n members after two tasks."""
     root = 0 if kind == "broadcast" else None
-    before = [Task(f"in{i}", "forward", (), server=i, duration_ms=1.0) for i in range(2)]
+    before = [
+        Task(f"in{i}", "forward", dependencies=(), server=i, duration_ms=1.0) for i in range(2)
+    ]
     members = tuple(range(n))
-    task = Task("c", kind, ("in0", "in1"), members=members, size_bytes=size, root=root)
+    task = Task("c", kind, dependencies=("in0", "in1"), members=members, size_bytes=size, root=root)
     return TaskGraph("one", (*before, task))
 
 

@@ -407,7 +407,7 @@ def talk(name: str, source: int, destination: int, parallelism: str, *after: str
     return Task(
         name,
         "communication",
-        after,
+        dependencies=after,
         source=source,
         destination=destination,
         size_bytes=1e6,
@@ -448,7 +448,14 @@ def test_a_window_runs_from_the_last_end_to_the_first_start_of_another_paralleli
 def test_a_collective_starts_when_its_last_member_joins() -> None:
     tasks = [
         talk("a", 0, 1, "pp"),
-        Task("g", "all_gather", ("a",), members=(0, 1, 2), size_bytes=3e6, parallelism="fsdp"),
+        Task(
+            "g",
+            "all_gather",
+            dependencies=("a",),
+            members=(0, 1, 2),
+            size_bytes=3e6,
+            parallelism="fsdp",
+        ),
     ]
     graph = lower(validated("by hand", tasks, "by hand"), Settings().lowering)
     transfers = [i for i in range(len(graph)) if graph.kind[i] == TRANSFER and graph.ids[i] != "a"]

@@ -40,9 +40,9 @@ def task_of(graph: TransferGraph, i: int) -> Task:
     )
     if graph.kind[i] == COMPUTE:
         place = {"server": int(graph.server[i]), "device": int(graph.device[i])}
-        return Task(f"n{i}", "forward", after, duration_ms=duration_ms, **place)
+        return Task(f"n{i}", "forward", dependencies=after, duration_ms=duration_ms, **place)
     if graph.kind[i] == TRANSFER:
         ends = {"source": int(graph.source[i]), "destination": int(graph.destination[i])}
         long = {"size_bytes": size_bytes} if duration_ms is None else {"duration_ms": duration_ms}
-        return Task(f"n{i}", "communication", after, **ends, **long)
-    return Task(f"n{i}", "barrier", after)
+        return Task(f"n{i}", "communication", dependencies=after, **ends, **long)
+    return Task(f"n{i}", "barrier", dependencies=after)

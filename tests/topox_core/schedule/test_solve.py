@@ -151,8 +151,10 @@ def test_an_engine_that_does_not_heed_its_limit_was_not_cancelled(monkeypatch, c
 
 def test_highs_on_continuous_time_says_that_it_planned_on_slots_and_proves_nothing() -> None:
     """Of three transfers two at a time, 4 ms each; 1.5 ms on a device; 2 ms each: 13.5 ms, or 14 on slots."""
-    reduced = Task("a", "all_reduce", (), members=(0, 1, 3), size_bytes=3 * GBIT_MS)
-    gathered = Task("b", "all_gather", ("f",), members=(0, 2, 3), size_bytes=3 * GBIT_MS)
+    reduced = Task("a", "all_reduce", dependencies=(), members=(0, 1, 3), size_bytes=3 * GBIT_MS)
+    gathered = Task(
+        "b", "all_gather", dependencies=("f",), members=(0, 2, 3), size_bytes=3 * GBIT_MS
+    )
     g = graph(reduced, compute("f", 3, 1.5, "a"), gathered)
     c = cluster(4, ports_per_server=2, ports_per_switch=2)
     result = solve(g, c, Settings.of(engine="highs"))

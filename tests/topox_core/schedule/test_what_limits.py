@@ -58,9 +58,9 @@ def test_data_through_ports_by_hand_without_the_dark_time(delay_ms):
 def test_what_a_server_forwards_goes_through_its_ports():
     """On a ring 0 1 2 of one port each 8 MB from 0 to 2 pass server 1: 8 ms in and 8 out at 1 MB/ms, beside 4 MB of its own."""
     tasks = (
-        Task("far", "communication", (), source=0, destination=2, size_bytes=8e6),
-        Task("own", "communication", (), source=1, destination=2, size_bytes=4e6),
-        Task("home", "communication", (), source=2, destination=0, size_bytes=1e6),
+        Task("far", "communication", dependencies=(), source=0, destination=2, size_bytes=8e6),
+        Task("own", "communication", dependencies=(), source=1, destination=2, size_bytes=4e6),
+        Task("home", "communication", dependencies=(), source=2, destination=0, size_bytes=1e6),
     )
     cluster = Cluster(servers=3, ports_per_server=1, switches=1, ports_per_switch=3, port_gbps=8.0)
     job = TaskGraph("by hand", tasks)

@@ -235,19 +235,19 @@ def graph(*tasks: Task) -> TaskGraph:
 
 
 def work(name: str, server: int, ms: float, *after: str, device: int = 0) -> Task:
-    return Task(name, "forward", after, server=server, device=device, duration_ms=ms)
+    return Task(name, "forward", dependencies=after, server=server, device=device, duration_ms=ms)
 
 
 def send(name: str, source: int, destination: int, gigabytes: float, *after: str) -> Task:
     ends = {"source": source, "destination": destination}
-    return Task(name, "communication", after, size_bytes=gigabytes * 1e9, **ends)
+    return Task(name, "communication", dependencies=after, size_bytes=gigabytes * 1e9, **ends)
 
 
 STAR = [
     *(send(f"push{s}", s, 0, 0.5) for s in (1, 2, 3)),
     *(send(f"pull{s}", 0, s, 0.5, f"push{s}") for s in (1, 2, 3)),
 ]
-EXCHANGE = Task("x", "all_to_all", (), size_bytes=4e9, members=(0, 1, 2, 3))
+EXCHANGE = Task("x", "all_to_all", dependencies=(), size_bytes=4e9, members=(0, 1, 2, 3))
 
 
 @pytest.mark.parametrize(
@@ -273,12 +273,15 @@ def test_a_star_becomes_a_parameter_server_and_exchanges_and_scattered_sends_bec
         ([EXCHANGE], "all-to-all of 4 servers."),
         (
             # 12 GB go between all, 6 round the ring.
-            [EXCHANGE, Task("r", "all_reduce", (), size_bytes=1e9, members=(0, 1, 2, 3))],
+            [
+                EXCHANGE,
+                Task("r", "all_reduce", dependencies=(), size_bytes=1e9, members=(0, 1, 2, 3)),
+            ],
             "all-to-all of 4 servers, though 33.3 % of its bytes are all-reduces.",
         ),
         (
             [
-                Task(k, k, (), size_bytes=1e9, members=(0, 1))
+                Task(k, k, dependencies=(), size_bytes=1e9, members=(0, 1))
                 for k in ("all_gather", "reduce_scatter")
             ],
             "ring all-reduce of 2 servers (all-gathers and reduce-scatters are its halves).",
@@ -316,7 +319,7 @@ def test_computing_shares_devices_and_ignores_the_network() -> None:
 
 
 def test_jobs_are_spread_over_pod_groups_and_pods() -> None:
-    sync = Task("sync", "all_reduce", (), size_bytes=1e9, members=tuple(range(8)))
+    sync = Task("sync", "all_reduce", dependencies=(), size_bytes=1e9, members=tuple(range(8)))
     jobs = jobs_from_graphs(
         [(graph(sync), 3), (TaskGraph("last", (sync,)), 1)], PodNetwork(2, 4, 8, 100.0, 800.0)
     )
@@ -339,8 +342,10 @@ def test_a_job_alone_pushes_and_computes_twice_and_pods_are_as_fast_as_their_ser
 
 
 def test_graphs_that_are_no_jobs_and_mixes_that_do_not_fit_are_refused() -> None:
-    timed = Task("t", "communication", (), source=0, destination=1, duration_ms=3.0)
-    sync = graph(Task("sync", "all_reduce", (), size_bytes=1e9, members=tuple(range(8))))
+    timed = Task("t", "communication", dependencies=(), source=0, destination=1, duration_ms=3.0)
+    sync = graph(
+        Task("sync", "all_reduce", dependencies=(), size_bytes=1e9, members=tuple(range(8)))
+    )
     pods = PodNetwork(1, 4, 8, 100.0, 800.0)
     refused: list[tuple[Callable[[], object], str]] = [
         (lambda: derived(graph(work("f", 0, 1.0))), "sends nothing over the network"),

@@ -112,7 +112,7 @@ def test_a_broken_ring_borrows_the_model_parallel_circuits_of_its_ends():
 
 
 def test_the_repaired_ring_carries_the_same_rings():
-    whole = Task("sum", "all_reduce", (), members=SIX, size_bytes=60.0)
+    whole = Task("sum", "all_reduce", dependencies=(), members=SIX, size_bytes=60.0)
     lowered = lower(graph(whole, transfer("act", 0, 3, 1.0)))
     traffic = demand_of(lowered, 6)
     mended = repair(find_layout(traffic, 2), Failure.fibre(0, 1), traffic)
@@ -312,7 +312,7 @@ def test_a_failed_server_s_tasks_start_again_elsewhere():
 SUM = graph(
     compute("a", 0, 1.0),
     compute("b", 1, 1.0),
-    Task("sum", "all_reduce", ("a", "b"), members=(0, 1, 2), size_bytes=3.0),
+    Task("sum", "all_reduce", dependencies=("a", "b"), members=(0, 1, 2), size_bytes=3.0),
     compute("end", 0, 1.0, "sum"),
 )
 HALF = ran(

@@ -381,12 +381,12 @@ def test_diameter_and_mean_hops_agree_with_an_independent_count(traffic, degree)
 def test_ring_bytes_and_pair_bytes_of_a_graph():
     members = (2, 0, 1)
     tasks = [
-        Task("sum", "all_reduce", (), members=members, size_bytes=9.0),
-        Task("shards", "all_gather", (), members=members, size_bytes=9.0),
-        Task("swap", "all_to_all", (), members=members, size_bytes=9.0),
-        Task("one", "all_reduce", (), members=(3,), size_bytes=9.0),
+        Task("sum", "all_reduce", dependencies=(), members=members, size_bytes=9.0),
+        Task("shards", "all_gather", dependencies=(), members=members, size_bytes=9.0),
+        Task("swap", "all_to_all", dependencies=(), members=members, size_bytes=9.0),
+        Task("one", "all_reduce", dependencies=(), members=(3,), size_bytes=9.0),
         transfer("act", 0, 3, 1.0),
-        Task("told", "communication", (), source=3, destination=0, duration_ms=2.0),
+        Task("told", "communication", dependencies=(), source=3, destination=0, duration_ms=2.0),
     ]
     traffic = traffic_of(graph(*tasks), 4)
     assert traffic.all_reduce == {members: pytest.approx(2 * 2 / 3 * 9 + 2 / 3 * 9)}
@@ -406,7 +406,7 @@ def test_ring_bytes_and_pair_bytes_of_a_graph():
 )
 def test_the_demand_does_not_depend_on_how_rings_were_lowered(lowering, size_bytes):
     members = (4, 0, 1, 3, 2)
-    task = Task("sum", "all_reduce", (), members=members, size_bytes=10.0)
+    task = Task("sum", "all_reduce", dependencies=(), members=members, size_bytes=10.0)
     asked = traffic_of(graph(task), 5, lowering).all_reduce
     assert asked == ({members: pytest.approx(size_bytes)} if size_bytes else {})
 
@@ -419,7 +419,7 @@ def reducing(*groups: tuple[int, ...]):
         compute("a", 0, 1.0),
         compute("b", 1, 1.0),
         *(
-            Task(f"s{i}", "all_reduce", ("a", "b"), members=members, size_bytes=840.0)
+            Task(f"s{i}", "all_reduce", dependencies=("a", "b"), members=members, size_bytes=840.0)
             for i, members in enumerate(groups)
         ),
         compute("end", 0, 1.0, "s0"),

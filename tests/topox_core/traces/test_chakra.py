@@ -60,11 +60,18 @@ def test_out_and_in_again_loses_no_dependency(job: str) -> None:
 def test_a_dependency_between_servers_is_a_barrier_of_two() -> None:
     tasks = [
         Task("a", "forward", server=0, duration_ms=1.0),
-        Task("b", "forward", ("a",), server=1, duration_ms=2.0),
-        Task("x", "communication", ("b",), source=0, destination=1, size_bytes=50_000_000.0),
-        Task("j", "barrier", ("x", "a")),
-        Task("g", "broadcast", ("j",), members=(0, 1, 2), root=2, size_bytes=1e6),
-        Task("c", "update", ("g",), server=2, duration_ms=0.5),
+        Task("b", "forward", dependencies=("a",), server=1, duration_ms=2.0),
+        Task(
+            "x",
+            "communication",
+            dependencies=("b",),
+            source=0,
+            destination=1,
+            size_bytes=50_000_000.0,
+        ),
+        Task("j", "barrier", dependencies=("x", "a")),
+        Task("g", "broadcast", dependencies=("j",), members=(0, 1, 2), root=2, size_bytes=1e6),
+        Task("c", "update", dependencies=("g",), server=2, duration_ms=0.5),
     ]
     graph = validated("made", tasks)
     made = ChakraFiles(graph)
@@ -247,7 +254,7 @@ def test_collectives_of_the_same_servers_come_in_one_order() -> None:
 
 
 def computing(name: str, server: int, ms: float, *waits: str) -> Task:
-    return Task(name, "forward", waits, server=server, duration_ms=ms)
+    return Task(name, "forward", dependencies=waits, server=server, duration_ms=ms)
 
 
 def test_a_dependency_between_servers_is_a_message_of_one_byte() -> None:
@@ -259,7 +266,7 @@ def test_a_dependency_between_servers_is_a_message_of_one_byte() -> None:
 def test_a_barrier_waits_for_the_last_and_holds_nobody_before() -> None:
     """2 and 4 ms, all-reduces meanwhile, then 3 ms on both: 7 ms."""
     early = [Task(f"s{k}", "all_reduce", members=(0, 1), size_bytes=MB / 2) for k in range(3)]
-    meet = Task("meet", "barrier", ("a", "b"))
+    meet = Task("meet", "barrier", dependencies=("a", "b"))
     after = [computing("c", 0, 3.0, "meet"), computing("d", 1, 3.0, "meet")]
     tasks = [meet, computing("a", 0, 2.0), computing("b", 1, 4.0), *after, *early]
     assert peer_ms(tasks) == pytest.approx(7.0, abs=1e-3)
@@ -271,7 +278,7 @@ def test_what_only_the_receiver_of_a_transfer_knows_is_waited_for_there() -> Non
 
 
 def test_nothing_has_no_bytes_and_a_broadcast_takes_its_time() -> None:
-    empty = Task("x", "communication", ("a",), source=0, destination=1, size_bytes=0.0)
+    empty = Task("x", "communication", dependencies=("a",), source=0, destination=1, size_bytes=0.0)
     tasks = [computing("a", 0, 3.0), empty, computing("b", 1, 5.0, "x")]
     assert peer_ms(tasks) == pytest.approx(8.0, abs=1e-4)
     broadcast = Task("g", "broadcast", members=(0, 1, 2), root=2, size_bytes=8 * MB)
@@ -300,8 +307,8 @@ def test_the_order_of_collectives_binds_nobody_who_reads_the_files_back() -> Non
     tasks = [
         computing("a", 0, 4.0),
         computing("b", 1, 1.0),
-        Task("late", "all_reduce", ("a",), members=(0, 1), size_bytes=MB),
-        Task("early", "all_reduce", ("b",), members=(0, 1), size_bytes=MB),
+        Task("late", "all_reduce", dependencies=("a",), members=(0, 1), size_bytes=MB),
+        Task("early", "all_reduce", dependencies=("b",), members=(0, 1), size_bytes=MB),
     ]
     made = ChakraFiles(validated("probe", tasks), GBPS)
     assert Peer(made.files, made.groups, GBPS).run_ms() == pytest.approx(5.0)

@@ -209,7 +209,9 @@ def _circuit_times(one: Collective, lowering: Lowering, cluster: Cluster) -> tup
 def _lowered(kind: str, members: int, lowering: Lowering, size_bytes: float = 1.0) -> TransferGraph:
     """Return a collective alone, lowered."""
     root = 0 if kind == "broadcast" else None
-    task = Task("c", kind, (), members=tuple(range(members)), size_bytes=size_bytes, root=root)
+    task = Task(
+        "c", kind, dependencies=(), members=tuple(range(members)), size_bytes=size_bytes, root=root
+    )
     return lower(TaskGraph("alone", (task,)), lowering)
 
 

@@ -205,7 +205,7 @@ def send(task: str, waits: tuple[str, ...], source: int, destination: int, mb: i
     return Task(
         task,
         "communication",
-        waits,
+        dependencies=waits,
         source=source,
         destination=destination,
         size_bytes=mb * 1e6,

@@ -158,7 +158,9 @@ COLLECTIVES = ("all_to_all", "all_reduce")
 
 def saved_inside(kind: str, megabytes: float, ports: int, delay_ms: float) -> float:
     """Return by which share switching inside a collective shortens it against fixed circuits."""
-    task = Task("c", kind, (), members=tuple(range(MEMBERS)), size_bytes=1e6 * megabytes)
+    task = Task(
+        "c", kind, dependencies=(), members=tuple(range(MEMBERS)), size_bytes=1e6 * megabytes
+    )
     cluster = Cluster(MEMBERS, ports, 1, MEMBERS * ports, GBPS).changed(reconfiguration_ms=delay_ms)
     settings = PlannerSettings.of(engine="list", free=("rings", "algorithm"))
     request = JobRequest(TaskGraph("one collective", (task,)), cluster, settings)

@@ -83,7 +83,7 @@ class _Drawing:
                 task = Task(
                     name,
                     "communication",
-                    (_boundary(position),),
+                    dependencies=(_boundary(position),),
                     source=i,
                     destination=j,
                     size_bytes=gbit * BYTES,
@@ -152,7 +152,7 @@ class _Drawing:
             task = Task(
                 f"{self.jobs.jobs[n].id}/{name}/{pod}",
                 kind,
-                (_boundary(first),),
+                dependencies=(_boundary(first),),
                 server=pod,
                 device=device,
                 duration_ms=seconds * MS,
@@ -166,7 +166,7 @@ class _Drawing:
         for position, at_s in enumerate(self.boundaries_s):
             before = [_boundary(position - 1)] if position else []
             before += [task.id for task, *_, until in self.tasks if until == position]
-            mark = Task(_boundary(position), "barrier", tuple(before))
+            mark = Task(_boundary(position), "barrier", dependencies=tuple(before))
             every.insert(position, (mark, at_s, at_s, position))
         lowered = lower(TaskGraph("", tuple(task for task, *_ in every)))
         times = {task.id: (start_s, end_s) for task, start_s, end_s, _ in every}
