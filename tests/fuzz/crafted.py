@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.fuzz import costly
 from tests.fuzz.reading import Reading, problem_of
+from topox_core.io.limits import MAX_EXPANDED_TASKS
 
 MAX_S, MAX_MB = 5.0, 1_500
 
@@ -61,7 +62,9 @@ CRAFTED: Mapping[str, Crafted] = {
         "c.0.json", lambda: b'{"workload_graph": [' + b"{}," * 7_800_000 + b"{}]}"
     ),
     "a text workload of many rows": Crafted("c.txt", lambda: costly.text_workload(80_000, 8)),
-    "a text workload near the limit": Crafted("c.txt", lambda: costly.text_workload(5_800, 8)),
+    "a text workload near the limit": Crafted(
+        "c.txt", lambda: costly.text_workload(MAX_EXPANDED_TASKS // 34, 8)
+    ),
     "a text workload of many servers": Crafted(
         "c.txt",
         lambda: costly.text_workload(16, 8),

@@ -28,8 +28,10 @@ MAX_CELLS = 20_000_000
 
 # A task graph.
 MAX_TASKS = 500_000
-# One that is generated, or expanded from a few lines.
+# One that is generated.
 MAX_GENERATED_TASKS = 200_000
+# One that a text workload is expanded to: twice as many took more than 5 CPU seconds where processors are shared.
+MAX_EXPANDED_TASKS = 100_000
 MAX_DEPENDENCIES = 2_000_000
 MAX_MEMBERS = 2_000_000
 # FlexNet's tables: tasks, operators, devices and links together.

@@ -9,7 +9,7 @@ from itertools import pairwise
 from topox_core.errors import InputError, errors_in_file, refuse_if, shown
 from topox_core.io.content import gc_paused
 from topox_core.io.limits import (
-    MAX_GENERATED_TASKS,
+    MAX_EXPANDED_TASKS,
     NETWORK,
     TEXT_WORKLOAD,
     check_count,
@@ -161,8 +161,8 @@ def import_text(
     most = workload.most_tasks(servers)
     refuse_if(
         (
-            most > MAX_GENERATED_TASKS,
-            f"up to {most:,} tasks on {servers:,} servers, more than the {MAX_GENERATED_TASKS:,} that are expanded: "
+            most > MAX_EXPANDED_TASKS,
+            f"up to {most:,} tasks on {servers:,} servers, more than the {MAX_EXPANDED_TASKS:,} that are expanded: "
             "give fewer --servers",
         ),
         file=source.name,
