@@ -23,7 +23,7 @@ RUN_STAMP := $(VENV)/stamp-run
 DEV_STAMP := $(VENV)/stamp-dev
 WARM_STAMP := $(VENV)/stamp-warm
 JOBS_STAMP := $(VENV)/stamp-jobs
-KERNELS := $(wildcard topox_core/*/kernels/*.py topox_core/strategy/kernel.py topox_core/training/kernel.py topox_core/model/heap.py topox_core/model/loads.py topox_core/model/passes.py)
+KERNELS := $(wildcard topox_core/*/kernels/*.py topox_core/strategy/search/kernel.py topox_core/training/kernel.py topox_core/model/arrays/heap.py topox_core/model/arrays/loads.py topox_core/model/arrays/passes.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run serve class class-clean ready test quick test-browser test-long mutants same fuzz lint bench lock bom audit clean

@@ -17,8 +17,8 @@ import time
 from topox_core.fabrics.registry import FABRICS
 from topox_core.strategy.fabric_table import strategy_table, table_sentence
 from topox_core.strategy.models import named
-from topox_core.strategy.moves import SearchSettings
 from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
+from topox_core.strategy.search.moves import SearchSettings
 
 
 def main() -> int:

@@ -22,7 +22,7 @@ from topox_core.fabrics.comparison.compare import default_options, run_with_best
 from topox_core.fabrics.registry import CHOOSES, ENTRIES
 from topox_core.fabrics.run import JobRequest
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering import lower
+from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.warm_up import warm_up_fabrics

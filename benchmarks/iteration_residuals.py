@@ -14,11 +14,11 @@ import sys
 
 import numpy as np
 
-from topox_core.training.collectives import message
+from topox_core.training.costs.collectives import message
+from topox_core.training.costs.memory import memory
 from topox_core.training.iteration import iteration, parts
-from topox_core.training.measurements import calibration_rows
-from topox_core.training.memory import memory
-from topox_core.training.validation import rank_correlation
+from topox_core.training.measured.measurements import calibration_rows
+from topox_core.training.measured.validation import rank_correlation
 
 ROWS = calibration_rows()
 JOBS = [row.job for row in ROWS]

@@ -18,11 +18,11 @@ from typing import TypeVar
 
 from topox_core.check.checker import check
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering import lower
+from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import TaskGraph
-from topox_core.schedule.folding.fold import fold
-from topox_core.schedule.reduction import reduce
-from topox_core.schedule.result_file import to_record
+from topox_core.schedule.planning.fold import fold
+from topox_core.schedule.rcpsp.reduction import reduce
+from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve
 from topox_core.warm_up import warm_up

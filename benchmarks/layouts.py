@@ -22,7 +22,7 @@ from topox_core.fabrics.fixed.layout_search import LayoutAnswer, layout_by_graph
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering import lower
+from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.run import never
 from topox_core.schedule.settings import Settings

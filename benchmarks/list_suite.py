@@ -21,7 +21,7 @@ from benchmarks.side_by_side.instances import instances
 from tests.real_inputs import SUITE
 from topox_core.api import load_cluster, load_graph
 from topox_core.check.checker import check
-from topox_core.schedule.result_file import to_record
+from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve
 

@@ -14,8 +14,8 @@ import time
 
 from topox_core.strategy.models import MODELS, named
 from topox_core.strategy.plans import best_plans, jobs
+from topox_core.training.costs.memory import fits
 from topox_core.training.machine import MACHINES
-from topox_core.training.memory import fits
 
 
 def main() -> int:

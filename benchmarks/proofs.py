@@ -33,8 +33,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.side_by_side.solves import ROOT
-from topox_core.schedule.problem import Problem
-from topox_core.schedule.psplib import read_psplib
+from topox_core.schedule.rcpsp.problem import Problem
+from topox_core.schedule.rcpsp.psplib import read_psplib
 from topox_core.schedule.settings import Settings
 
 JOBS, RESOURCES, MAX_DURATION, MAX_DEMAND = 30, 4, 10, 10
@@ -135,7 +135,7 @@ def _within(
     from topox_core.schedule.bounds.windows import windows
     from topox_core.schedule.engines.cpsat_model import Model
     from topox_core.schedule.engines.engine import Limits
-    from topox_core.schedule.planner import prepare_problem
+    from topox_core.schedule.planning.planner import prepare_problem
 
     began = time.monotonic()
     prepared = prepare_problem(problem, Settings.of(engine="list", clock="slots"))
@@ -219,7 +219,7 @@ def solve(path: str, way: str, seconds: float, cores: int) -> Found:
 
 def _one(way: str, path: str, seconds: float, cores: int) -> None:
     from topox_core.schedule.engines.waiting_workers import wait_until_loaded
-    from topox_core.schedule.proof import LOADING_S
+    from topox_core.schedule.planning.proof import LOADING_S
     from topox_core.warm_up import get_ready
 
     problem = read_psplib(Path(path).read_bytes(), path)

@@ -69,7 +69,7 @@ def write_file(path: Path, megabytes: int, rank: int = 0) -> None:
 
 def read_once(path: str) -> None:
     """Read one file and print CPU seconds and the most memory that was held."""
-    from topox_core.traces.kineto import read_kineto
+    from topox_core.traces.recorded.kineto import read_kineto
     from topox_core.traces.source import Source
 
     began = time.process_time()

@@ -40,22 +40,22 @@ OFF: dict[str, tuple[str, str, str]] = {
         "    net = None if problem.n else problem.network\n",
     ),
     "race of the fine clock": (
-        "schedule/proof.py",
+        "schedule/planning/proof.py",
         '        named = self.prepared.settings.engine in ("auto", "cpsat")\n        if not named',
         "        named = not self.prepared\n        if not named",
     ),
     "successive halving": (
-        "schedule/portfolio.py",
+        "schedule/planning/portfolio.py",
         "import Pace, SuccessiveHalving\n",
         "import LocalSearch as SuccessiveHalving, Pace\n",
     ),
     "parallel generation": (
-        "schedule/generation/list_scheduler.py",
+        "schedule/planning/list_scheduler.py",
         '            ("parallel", parallel(rank, generator.tasks)),\n',
         "",
     ),
     "bits of slots": (
-        "schedule/generation/list_scheduler.py",
+        "schedule/planning/list_scheduler.py",
         "pairs == 0 and bool(",
         "pairs < 0 and bool(",
     ),

@@ -26,15 +26,15 @@ from benchmarks.side_by_side.set_up_peer import straight_set_ups
 from benchmarks.side_by_side.warm_command import load_code
 from topox_core.api import load_cluster, load_graph
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering import lower
+from topox_core.model.lowering.lowering import lower
 from topox_core.model.transfer_graph import TransferGraph, durations_ms
 from topox_core.schedule.circuits.held_ports import with_set_ups
 from topox_core.schedule.engines.waiting_workers import LOADED, wait_until_loaded
-from topox_core.schedule.fine_clock import exact_ticks_per_ms, fine_problem
-from topox_core.schedule.planner import prepare
-from topox_core.schedule.problem import Problem
-from topox_core.schedule.proof import LOADING_S
-from topox_core.schedule.result import TracePoint
+from topox_core.schedule.planning.fine_clock import exact_ticks_per_ms, fine_problem
+from topox_core.schedule.planning.planner import prepare
+from topox_core.schedule.planning.proof import LOADING_S
+from topox_core.schedule.rcpsp.problem import Problem
+from topox_core.schedule.results.result import TracePoint
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve
 from topox_core.workloads.samples import load_sample

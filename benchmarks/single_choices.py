@@ -22,8 +22,8 @@ from topox_core.fabrics.comparison.compare import run_with_best_lowering
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.run import JobRequest
 from topox_core.io.task_graph_rules import validated
-from topox_core.model.algorithm_choice import DEFAULT, algorithms_that_fit
 from topox_core.model.cluster import Cluster
+from topox_core.model.lowering.algorithm_choice import DEFAULT, algorithms_that_fit
 from topox_core.model.task_graph import COLLECTIVE_KINDS, Task, TaskGraph
 from topox_core.schedule.settings import Settings, lowering_and_free
 

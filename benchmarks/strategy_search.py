@@ -15,11 +15,11 @@ import random
 import sys
 import time
 
-from topox_core.strategy.evaluator import FastEvaluator, non_blocking
 from topox_core.strategy.models import named
-from topox_core.strategy.moves import SearchSettings
 from topox_core.strategy.operators import Cost, Edge, Operator, OperatorGraph, Weight
-from topox_core.strategy.search import search
+from topox_core.strategy.search.evaluator import FastEvaluator, non_blocking
+from topox_core.strategy.search.moves import SearchSettings
+from topox_core.strategy.search.search import search
 from topox_core.strategy.strategy import data_parallel
 
 DEFAULT = ["dlrm-16", "candle-16", "bert-16", "vgg16"]

@@ -32,9 +32,9 @@ MAY_USE = {
     "worker": GROUND | {"schedule"},
     "figures": GROUND
     | {
-        "schedule.result",
-        "schedule.source",
-        "schedule.story",
+        "schedule.results.result",
+        "schedule.results.source",
+        "schedule.results.story",
         "check.report",
         "fabrics",
         "topology",
@@ -225,8 +225,8 @@ def test_the_checker_shares_no_code_with_the_engines_and_knows_not_how_rounds_ar
     used = {name for _, name in imports("topox_core/check")}
     engines = (
         "topox_core.schedule",
-        "topox_core.model.lowering",
-        "topox_core.model.algorithm_choice",
+        "topox_core.model.lowering.lowering",
+        "topox_core.model.lowering.algorithm_choice",
     )
     assert not [name for name in used if name.startswith(engines)]
     rounds = {"topox_core.tdm.model.jobs"}

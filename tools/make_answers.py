@@ -35,9 +35,9 @@ from topox_core.papers.catalogue import (  # noqa: E402
 )
 from topox_core.runs.pace import slowness  # noqa: E402
 from topox_core.runs.run import finish, never  # noqa: E402
-from topox_core.schedule.result import Result  # noqa: E402
-from topox_core.studies.buying_run import buying_run  # noqa: E402
-from topox_core.studies.offers import OFFERS  # noqa: E402
+from topox_core.schedule.results.result import Result  # noqa: E402
+from topox_core.studies.buying.offers import OFFERS  # noqa: E402
+from topox_core.studies.buying.run import buying_run  # noqa: E402
 from topox_core.studies.outcomes import fabric_case, measures_of_run  # noqa: E402
 from topox_core.studies.ready import READY, SHIPPED as SHIPPED_STUDIES, Ready  # noqa: E402
 from topox_core.studies.study_run import (  # noqa: E402

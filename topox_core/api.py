@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from topox_core.model.task_graph import TaskGraph
     from topox_core.model.transfer_graph import TransferGraph
     from topox_core.rails.delay import DelayStudy
-    from topox_core.schedule.result import Result
+    from topox_core.schedule.results.result import Result
     from topox_core.studies.study import Study
     from topox_core.studies.study_run import StudyResult
     from topox_core.tdm.model.jobs import Jobs, Round
@@ -144,8 +144,8 @@ def lower_collectives(graph: TaskGraph, **lowering: Any) -> TransferGraph:
     InputError
         If a choice is out of range for the graph.
     """
-    from topox_core.model.lowering import lower
-    from topox_core.model.lowering_choices import Lowering
+    from topox_core.model.lowering.choices import Lowering
+    from topox_core.model.lowering.lowering import lower
 
     return lower(graph, Lowering(**lowering))
 
@@ -211,7 +211,7 @@ def check_schedule(graph: TaskGraph, cluster: Cluster, result: Result) -> CheckR
         If graph and cluster do not fit together.
     """
     from topox_core.check.checker import check
-    from topox_core.schedule.result_file import to_record
+    from topox_core.schedule.results.result_file import to_record
 
     return check(graph, cluster, to_record(result))
 

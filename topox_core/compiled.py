@@ -220,11 +220,11 @@ R = TypeVar("R")
 PACKAGE = Path(__file__).parent
 COMPILED = (
     "**/kernels/*.py",
-    "strategy/kernel.py",
+    "strategy/search/kernel.py",
     "training/kernel.py",
-    "model/heap.py",
-    "model/loads.py",
-    "model/passes.py",
+    "model/arrays/heap.py",
+    "model/arrays/loads.py",
+    "model/arrays/passes.py",
 )
 # Set NUMBA_DISABLE_JIT to answer without the compiler, bit for bit the same: sooner on a small graph
 # where nothing is compiled yet.

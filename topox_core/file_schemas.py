@@ -27,8 +27,9 @@ from topox_core.rails.window_lengths import WindowList
 from topox_core.schema.fields import Field, fields_of, plain
 from topox_core.strategy import strategy
 from topox_core.strategy.strategy import Placement, Strategy
-from topox_core.studies import buying_words, offers, study
-from topox_core.studies.offers import Estimate, SwitchProduct
+from topox_core.studies import study
+from topox_core.studies.buying import offers, words as buying_words
+from topox_core.studies.buying.offers import Estimate, SwitchProduct
 from topox_core.studies.study import Budget
 from topox_core.tdm.model import jobs_file, round_file
 from topox_core.tdm.model.jobs import Job as SharedJob, PodNetwork

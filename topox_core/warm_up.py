@@ -24,9 +24,9 @@ from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.runs.cores import NICENESS, lower_priority
 from topox_core.runs.run import never
 from topox_core.schedule.bounds.propagation import Propagator, raised_bound
-from topox_core.schedule.folding.fold import fold
-from topox_core.schedule.planner import prepare
-from topox_core.schedule.search.local_search import LocalSearch
+from topox_core.schedule.planning.fold import fold
+from topox_core.schedule.planning.local_search import LocalSearch
+from topox_core.schedule.planning.planner import prepare
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve
 
@@ -81,8 +81,8 @@ def warm_up_fabrics() -> None:
     """Run the same iteration on every fabric, and time one strategy and one job."""
     from topox_core.fabrics.comparison.compare import compare
     from topox_core.fabrics.registry import FABRICS
-    from topox_core.strategy.evaluator import FastEvaluator, non_blocking
     from topox_core.strategy.models import named
+    from topox_core.strategy.search.evaluator import FastEvaluator, non_blocking
     from topox_core.strategy.strategy import data_parallel
     from topox_core.training.iteration import iteration
     from topox_core.training.job import JOBS

@@ -11,7 +11,7 @@ import pytest
 from topox_core import warm_up
 from topox_core.cli.command import ended
 from topox_core.fabrics.planning import scheduled
-from topox_core.schedule.result_file import to_record
+from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.samples import load_sample
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from topox_core.traces.chakra_nodes import (
+from topox_core.traces.chakra.nodes import (
     COLLECTIVE,
     COMPUTE,
     METADATA,

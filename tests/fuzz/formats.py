@@ -24,17 +24,16 @@ from tests.topox_core.schedule.test_psplib import SMALL
 from topox_core.check.schedule_file import read_linked, read_schedule
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, load_parts, with_edits
 from topox_core.io.cluster_file import load_cluster
-from topox_core.io.infragraph import dump_infragraph
+from topox_core.io.foreign.infragraph import dump_infragraph
 from topox_core.io.resource_limits import limited_reading
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.cluster import one_port_a_switch
 from topox_core.rails.window_lengths import load_windows
-from topox_core.schedule.psplib import read_psplib
+from topox_core.schedule.rcpsp.psplib import read_psplib
 from topox_core.strategy.strategy import load_strategy
 from topox_core.tdm.model.jobs_file import load_jobs
-from topox_core.traces.astra_sim import import_text, read_network
-from topox_core.traces.chakra_in import import_chakra
-from topox_core.traces.chakra_nodes import (
+from topox_core.traces.chakra.astra_sim import import_text, read_network
+from topox_core.traces.chakra.nodes import (
     COLLECTIVE,
     COMPUTE,
     RECEIVE,
@@ -42,12 +41,13 @@ from topox_core.traces.chakra_nodes import (
     global_metadata,
     node_bytes,
 )
+from topox_core.traces.chakra.reading import import_chakra
 from topox_core.traces.importing import import_kineto
-from topox_core.traces.recorded_run import read_host_trace
+from topox_core.traces.recorded.recorded_run import read_host_trace
+from topox_core.traces.recorded.windows import windows_of_trace
 from topox_core.traces.source import ImportSettings, Source
-from topox_core.traces.windows import windows_of_trace
 from topox_core.training.job import load_job
-from topox_core.training.measurements import CALIBRATION_FILE, read_measured
+from topox_core.training.measured.measurements import CALIBRATION_FILE, read_measured
 from topox_core.workloads.catalogue import generate
 
 Load = Callable[[bytes, str], object]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.schedule.result import Result
+from topox_core.schedule.results.result import Result
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve
 

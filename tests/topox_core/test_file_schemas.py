@@ -42,14 +42,14 @@ from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import preset
 from topox_core.rails.window_lengths import dump_windows_json, load_windows
 from topox_core.runs.run import finish
-from topox_core.schedule.result_file import to_record
+from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.strategy.models import named
 from topox_core.strategy.strategy import data_parallel, dump_strategy, load_strategy
-from topox_core.studies.buying import Question
-from topox_core.studies.buying_run import buying_run
-from topox_core.studies.buying_words import as_record as buying_record
-from topox_core.studies.offers import OFFERS, dump_offers, load_offers, offer_of
+from topox_core.studies.buying.offers import OFFERS, dump_offers, load_offers, offer_of
+from topox_core.studies.buying.question import Question
+from topox_core.studies.buying.run import buying_run
+from topox_core.studies.buying.words import as_record as buying_record
 from topox_core.studies.ready import READY
 from topox_core.studies.study import dump_study, load_study
 from topox_core.studies.subject import Subject, resolve
@@ -57,10 +57,10 @@ from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.model.jobs import TdmSettings
 from topox_core.tdm.model.jobs_file import JOB_SAMPLES, dump_jobs, load_job_sample, load_jobs
 from topox_core.tdm.model.round_file import to_record as round_record
-from topox_core.traces.astra_sim import import_text
-from topox_core.traces.chakra_in import import_chakra
-from topox_core.traces.chakra_nodes import groups_of_text
-from topox_core.traces.chakra_out import ChakraFiles
+from topox_core.traces.chakra.astra_sim import import_text
+from topox_core.traces.chakra.nodes import groups_of_text
+from topox_core.traces.chakra.reading import import_chakra
+from topox_core.traces.chakra.writing import ChakraFiles
 from topox_core.traces.importing import import_kineto
 from topox_core.traces.source import ImportSettings, Source
 from topox_core.training.job import JOBS, dump_job, load_job

@@ -15,7 +15,7 @@ from topox_core.compiled import COMPILED, PACKAGE, compiled_in_place
 from topox_core.fabrics.planning.schedule_workers import ScheduleWorkers
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.schedule.kernels.colouring import colour_slots
-from topox_core.schedule.result_file import to_record
+from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.warm_up import KERNELS, Preparation
 from topox_core.workloads.samples import SAMPLES, load_sample

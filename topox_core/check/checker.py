@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from topox_core.check.collectives import collectives_move_their_bytes
-from topox_core.check.fixed import fixed_circuits
-from topox_core.check.network import (
+from topox_core.check.circuits.fixed import fixed_circuits
+from topox_core.check.circuits.network import (
     HeldCircuits,
     circuit_for_every_transfer,
     in_one_peer,
@@ -16,14 +15,15 @@ from topox_core.check.network import (
     server_ports,
     switch_capacity,
 )
-from topox_core.check.plan import CheckedPlan
-from topox_core.check.ports import (
+from topox_core.check.circuits.ports import (
     BookedPorts,
     continuity,
     per_slot_delay,
     port_bookings,
     reconfiguration,
 )
+from topox_core.check.collectives import collectives_move_their_bytes
+from topox_core.check.plan import CheckedPlan
 from topox_core.check.report import CheckReport, ConstraintReport, Violation, ms
 from topox_core.check.schedule_file import Rules, changed_cluster, columns_of, read_schedule
 from topox_core.check.times import duration, on_the_clock, one_start, one_task_a_device, precedence

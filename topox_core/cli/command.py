@@ -63,7 +63,7 @@ class Answer:
         Exit status.
     figures
         Where the figures of machines and prices that it rests on are from
-        (:func:`~topox_core.studies.offers.sources_of`).
+        (:func:`~topox_core.studies.buying.offers.sources_of`).
     """
 
     record: Mapping[str, Any] | None = None
@@ -330,7 +330,7 @@ def read_graph_and_cluster(
     cluster = load_cluster(read(cluster_path), cluster_path) if cluster_path else None
     content = read(graph_path)
     if is_job(content):
-        from topox_core.training.graph import suggested_cluster, task_graph
+        from topox_core.training.pipeline.graph import suggested_cluster, task_graph
 
         job = load_job(content, graph_path)
         graph, cluster = task_graph(job), cluster or suggested_cluster(job)

@@ -50,8 +50,8 @@ from topox_core.fabrics.registry import UNUSUAL, USUAL
 from topox_core.fabrics.run import FabricRun, JobRequest
 from topox_core.io.assertions import FAILED
 from topox_core.io.content import record_of
-from topox_core.schedule.result import gap
-from topox_core.studies.offers import sources_of
+from topox_core.schedule.results.result import gap
+from topox_core.studies.buying.offers import sources_of
 from topox_core.text.choices import chosen_by_all
 from topox_core.topology.failures import Failure
 

@@ -38,7 +38,7 @@ _INFRAGRAPH = (".yaml", ".yml")
 def cluster(options: Arguments) -> Answer:
     """Show the cluster, and write it where that was asked for."""
     from topox_core.io.cluster_file import dump_cluster, read_cluster
-    from topox_core.io.infragraph import dump_infragraph
+    from topox_core.io.foreign.infragraph import dump_infragraph
     from topox_core.model.cluster import Cluster
 
     found = read_cluster(read(options.cluster), options.cluster)

@@ -22,14 +22,13 @@ from topox_core.cli.command import (
 from topox_core.cli.options import JSON, Option, changes_of, setting_option, value_of
 from topox_core.errors import refuse_if
 from topox_core.io.limits import check_one_of
-from topox_core.studies.offers import sources_of
-from topox_core.training.graph import suggested_cluster, task_graph
+from topox_core.studies.buying.offers import sources_of
+from topox_core.training.costs.memory import memory
 from topox_core.training.iteration import Iteration, Piece, iteration, pieces
 from topox_core.training.job import JOBS, Job, dump_job, job_of, load_job
 from topox_core.training.machine import MACHINES, Machine, figures, status_of
-from topox_core.training.measurements import read_measured
-from topox_core.training.memory import memory
-from topox_core.training.validation import (
+from topox_core.training.measured.measurements import read_measured
+from topox_core.training.measured.validation import (
     BUILT_IN,
     Agreement,
     agreement,
@@ -37,6 +36,7 @@ from topox_core.training.validation import (
     predicted,
     trust,
 )
+from topox_core.training.pipeline.graph import suggested_cluster, task_graph
 
 
 def _list(_: Arguments) -> Answer:

@@ -34,7 +34,7 @@ from topox_core.text.numbers import plural
 if TYPE_CHECKING:
     from topox_core.fabrics.run import FabricRun
     from topox_core.runs.executor import Executor
-    from topox_core.schedule.result import Result
+    from topox_core.schedule.results.result import Result
 
 
 LIBRARY = Option(

@@ -21,7 +21,7 @@ def manifest_of_answer(
     record: Mapping[str, Any],
     figures_from: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the manifest of a command's answer; ``figures_from`` as of :func:`~topox_core.studies.offers.sources_of`."""
+    """Return the manifest of a command's answer; ``figures_from`` as of :func:`~topox_core.studies.buying.offers.sources_of`."""
     named = vars(options).items()
     given = {key: value for key, value in named if key not in _ABOUT_ITSELF and _is_given(value)}
     # What stood where the command writes is no input.

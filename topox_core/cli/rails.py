@@ -296,7 +296,7 @@ def _listed(options: Arguments) -> tuple[Source, int]:
 )
 def cost(options: Arguments) -> Answer:
     """Price the networks."""
-    from topox_core.studies.offers import sources_of
+    from topox_core.studies.buying.offers import sources_of
 
     catalogue = _catalogue(options)
     counting = Counting(

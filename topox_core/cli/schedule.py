@@ -47,7 +47,7 @@ from topox_core.schedule.engines.waiting_workers import expect_request
 from topox_core.text.choices import chosen_words
 
 if TYPE_CHECKING:
-    from topox_core.schedule.result import Result, TracePoint
+    from topox_core.schedule.results.result import Result, TracePoint
 
 DETAILS = ("tasks", "transfers", "circuits")
 SHOWN_VIOLATIONS = 20
@@ -76,7 +76,7 @@ ENGINES = ("auto", "list", "highs", "cpsat")
 def run(options: Arguments) -> int:
     """Solve, have the result checked independently, print it; 1 without a valid schedule, 3 if its job asserts another."""
     from topox_core.fabrics.planning.scheduled import schedule
-    from topox_core.schedule.result_file import to_record
+    from topox_core.schedule.results.result_file import to_record
     from topox_core.warm_up import get_ready
 
     asked = settings(options)
@@ -223,7 +223,7 @@ def check_result(options: Arguments) -> Answer:
 )
 def rcpsp(options: Arguments) -> Answer:
     """Solve the instance; 1 without a schedule."""
-    from topox_core.schedule.psplib import read_psplib
+    from topox_core.schedule.rcpsp.psplib import read_psplib
     from topox_core.schedule.solve import solve_problem
     from topox_core.warm_up import get_ready
 

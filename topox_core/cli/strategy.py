@@ -40,12 +40,12 @@ from topox_core.io.content import record_of
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.model.execution import Layout
 from topox_core.model.task_graph import TaskGraph
-from topox_core.strategy.evaluator import FastEvaluator, laid_out, non_blocking
 from topox_core.strategy.models import MODELS, Model, named
-from topox_core.strategy.moves import Move, MoveProgress, SearchSettings
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.plans import RankedPlan, best_plans, timed
-from topox_core.strategy.search import Alternated, SearchResult, alternate, search
+from topox_core.strategy.search.evaluator import FastEvaluator, laid_out, non_blocking
+from topox_core.strategy.search.moves import Move, MoveProgress, SearchSettings
+from topox_core.strategy.search.search import Alternated, SearchResult, alternate, search
 from topox_core.strategy.strategy import (
     Placement,
     Strategy,
@@ -56,9 +56,9 @@ from topox_core.strategy.strategy import (
 )
 from topox_core.text.numbers import and_more
 from topox_core.topology.finder import find_layout, traffic_of
-from topox_core.training.graph import task_graph
 from topox_core.training.job import Job, dump_job, load_job
 from topox_core.training.machine import Machine, status_of
+from topox_core.training.pipeline.graph import task_graph
 
 FAST_PROPOSALS = 1000
 SHOWN_PLANS = 5

@@ -62,10 +62,11 @@ from topox_core.runs.executor import Executor
 from topox_core.runs.identity import code_version
 from topox_core.schema.fields import fields_of
 from topox_core.studies.axes import unknown_key
-from topox_core.studies.buying import RIVALS, Assumptions, Question, buying_study
-from topox_core.studies.buying_answer import prices_of
-from topox_core.studies.buying_run import Answer as BuyingAnswer, buying_run
-from topox_core.studies.buying_words import (
+from topox_core.studies.buying.answer import prices_of
+from topox_core.studies.buying.offers import OFFERS, dump_offers, load_offers, offer_of, sources_of
+from topox_core.studies.buying.question import RIVALS, Assumptions, Question, buying_study
+from topox_core.studies.buying.run import Answer as BuyingAnswer, buying_run
+from topox_core.studies.buying.words import (
     as_record,
     caveats,
     details,
@@ -77,7 +78,6 @@ from topox_core.studies.buying_words import (
     unfit_words,
 )
 from topox_core.studies.keys import Value
-from topox_core.studies.offers import OFFERS, dump_offers, load_offers, offer_of, sources_of
 from topox_core.studies.ready import READY, study_given
 from topox_core.studies.slices import failed_assertions, records
 from topox_core.studies.study import dump_study

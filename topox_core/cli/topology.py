@@ -14,7 +14,7 @@ from topox_core.io.content import record_of
 from topox_core.io.task_graph_file import check_fits, load_graph
 from topox_core.model.cluster import one_port_a_switch
 from topox_core.model.execution import Layout
-from topox_core.model.lowering import lower
+from topox_core.model.lowering.lowering import lower
 from topox_core.schedule.settings import Settings
 from topox_core.text.numbers import and_more
 from topox_core.topology.finder import find_layout

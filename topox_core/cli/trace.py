@@ -40,9 +40,9 @@ from topox_core.errors import InputError, errors_in_file, needed, refuse_if
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.execution import Execution
 from topox_core.traces.importing import import_kineto, inspect_run
-from topox_core.traces.recorded_run import read_run, step_of
+from topox_core.traces.recorded.recorded_run import read_run, step_of
+from topox_core.traces.recorded.windows import windows_of_step, windows_of_trace
 from topox_core.traces.source import KINETO, NETWORK, PERFETTO, format_of_all, sources_of
-from topox_core.traces.windows import windows_of_step, windows_of_trace
 
 
 @command(
@@ -283,7 +283,7 @@ def _counted(lengths_ms: Sequence[float]) -> str:
 )
 def perfetto(options: Arguments) -> Answer:
     """Write a schedule as a Chrome trace."""
-    from topox_core.io.perfetto import perfetto_trace
+    from topox_core.io.foreign.perfetto import perfetto_trace
     from topox_core.model.critical_path import critical_path
 
     execution, graph, exclusive = _executed(options)
@@ -316,7 +316,7 @@ def _executed(options: Arguments) -> tuple[Execution, Any, bool]:
     """Return the execution of a result file once the checker has found it sound."""
     from topox_core.check.checker import check
     from topox_core.check.schedule_file import read_schedule
-    from topox_core.schedule.result_file import from_record, settings_of_record
+    from topox_core.schedule.results.result_file import from_record, settings_of_record
 
     record = read_schedule(read(options.schedule), options.schedule)
     made_with = (record.get("settings") or {}).get("cluster") or {}
@@ -356,7 +356,7 @@ def _executed(options: Arguments) -> tuple[Execution, Any, bool]:
 )
 def export(options: Arguments) -> Answer:
     """Write a task graph as Chakra execution traces."""
-    from topox_core.traces.chakra_out import PEER_NOTES, ChakraFiles
+    from topox_core.traces.chakra.writing import PEER_NOTES, ChakraFiles
 
     groups = f"{options.output}.json"
     must_be_writable(groups, (options.graph,))

@@ -20,7 +20,7 @@ from topox_core.cli.options import (
 from topox_core.errors import refuse_if
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.resource_limits import limited_reading
-from topox_core.traces.astra_sim import import_text, read_network
+from topox_core.traces.chakra.astra_sim import import_text, read_network
 from topox_core.traces.importing import Imported
 from topox_core.traces.source import (
     CHAKRA,
@@ -162,8 +162,8 @@ def read_other(
 def _read_chakra(
     options: Arguments, settings: ImportSettings, files: tuple[Source, ...], name: str
 ) -> Imported:
-    from topox_core.traces.chakra_in import Machine, import_chakra
-    from topox_core.traces.chakra_nodes import read_groups
+    from topox_core.traces.chakra.nodes import read_groups
+    from topox_core.traces.chakra.reading import Machine, import_chakra
 
     prefix = re.sub(r"(\.\d+)?\.et(\.gz)?$", "", files[0].name)
     path = options.groups or (f"{prefix}.json" if Path(f"{prefix}.json").is_file() else None)

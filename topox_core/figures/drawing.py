@@ -17,7 +17,7 @@ from topox_core.figures.palette import theme_of
 from topox_core.figures.rails.delay import Curve, overhead_curves
 from topox_core.model.critical_path import critical_path
 from topox_core.rails.delay import DelayStudy
-from topox_core.schedule.result import Result
+from topox_core.schedule.results.result import Result
 from topox_core.tdm.model.jobs import Round
 
 ACCEPTED_OVERHEAD = 0.05

@@ -32,8 +32,8 @@ from topox_core.figures.template import (
     upright,
 )
 from topox_core.strategy.fabric_table import StrategyTable, TableRow
-from topox_core.strategy.moves import Move
 from topox_core.strategy.plans import RankedPlan
+from topox_core.strategy.search.moves import Move
 from topox_core.strategy.strategy import Strategy
 from topox_core.text.numbers import short, time
 

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from topox_core.errors import printable
 from topox_core.io.content import FileFormat, read_object, whole, without_header
-from topox_core.io.infragraph import InfraCluster, is_infragraph, read_infragraph
+from topox_core.io.foreign.infragraph import InfraCluster, is_infragraph, read_infragraph
 from topox_core.io.limits import CLUSTER, INFRAGRAPH
 from topox_core.model.cluster import Cluster
 from topox_core.schema.fields import fields_of

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from topox_core.io.tables import table_bytes
+from topox_core.model.arrays.groups import by_key
 from topox_core.model.critical_path import CriticalPath, critical_path
 from topox_core.model.execution import Execution, held_circuits
-from topox_core.model.groups import by_key
 
 TASK_COLUMNS = (
     "id",

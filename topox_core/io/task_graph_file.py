@@ -18,9 +18,9 @@ from topox_core.io.content import (
     read_object,
     whole,
 )
+from topox_core.io.foreign.flexnet import read_graph_flexnet
 from topox_core.io.limits import MB, TASK_GRAPH
 from topox_core.io.tables import as_meant, read_table, table_bytes
-from topox_core.io.task_graph_flexnet import read_graph_flexnet
 from topox_core.io.task_graph_rules import graph_of
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import KEYS, MAX_TEXT, Task, TaskGraph, records_of

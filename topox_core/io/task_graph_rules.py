@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from topox_core.errors import InputError, Mistakes, printable, refuse_if, shown
 from topox_core.io.limits import MAX_DEPENDENCIES, MAX_MEMBERS, MAX_TASKS, check_count, check_text
+from topox_core.model.arrays.waiting_order import cycle_of
 from topox_core.model.task_graph import (
     COLLECTIVE_KINDS,
     COMPUTE_KINDS,
@@ -20,7 +21,6 @@ from topox_core.model.task_graph import (
     Task,
     TaskGraph,
 )
-from topox_core.model.waiting_order import cycle_of
 from topox_core.schema.fields import (
     WITHOUT_OUTER_SPACES,
     WITHOUT_SPACES,

@@ -18,9 +18,9 @@ from topox_core.labs.generators.generator import GBPS
 from topox_core.labs.generators.one_port import FanOut, HandPlan, Ordered, length_ms, needs
 from topox_core.labs.keys import files_of, instance_of
 from topox_core.labs.lab import LESSON_SETTINGS, Lab, Screen
+from topox_core.model.arrays.groups import by_key
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Execution
-from topox_core.model.groups import by_key
 from topox_core.model.task_graph import Task, TaskGraph
 
 LATEST_MS = 1e6

@@ -43,7 +43,7 @@ from topox_core.labs.lab import (
     SourceFiles,
     texts_in,
 )
-from topox_core.model.groups import by_key
+from topox_core.model.arrays.groups import by_key
 from topox_core.schema.fields import fields_of
 from topox_core.schema.records import check_values, from_values
 

@@ -22,7 +22,7 @@ from topox_core.rails.delay import DelayStudy, iteration_source, study
 from topox_core.rails.iteration import Rail, Window
 from topox_core.rails.presets import preset
 from topox_core.rails.windows import Phase, strip
-from topox_core.schedule.result import Result
+from topox_core.schedule.results.result import Result
 from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.model.jobs import Round, TdmSettings
 from topox_core.tdm.model.jobs_file import load_job_sample

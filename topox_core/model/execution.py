@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.model.arrays.intervals import Line, added_ms, covered_ms
 from topox_core.model.cluster import Cluster
-from topox_core.model.intervals import Line, added_ms, covered_ms
 from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray, TransferGraph
 
 

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.model.arrays.csr import transposed
 from topox_core.model.cluster import Cluster
-from topox_core.model.csr import transposed
-from topox_core.model.lowering_choices import Lowering
+from topox_core.model.lowering.choices import Lowering
 from topox_core.model.task_graph import TaskGraph
 
 COMPUTE, TRANSFER, BARRIER = 0, 1, 2
@@ -99,21 +99,21 @@ class TransferGraph:
     @cached_property
     def order(self) -> IntArray:
         """The nodes, each after its predecessors."""
-        from topox_core.model.passes import topological_order  # loads the compiler
+        from topox_core.model.arrays.passes import topological_order  # loads the compiler
 
         order: IntArray = topological_order(self.pred_ptr, *self.successors)
         return order
 
     def heads(self, length_ms: FloatArray) -> FloatArray:
         """Return the longest path that ends where each node begins, if nodes take ``length_ms``."""
-        from topox_core.model.passes import heads
+        from topox_core.model.arrays.passes import heads
 
         head: FloatArray = heads(self.order, self.pred_ptr, self.pred_idx, length_ms)
         return head
 
     def tails(self, length_ms: FloatArray) -> FloatArray:
         """Return the longest path that begins where each node ends."""
-        from topox_core.model.passes import tails
+        from topox_core.model.arrays.passes import tails
 
         tail: FloatArray = tails(self.order, *self.successors, length_ms)
         return tail

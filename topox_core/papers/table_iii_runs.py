@@ -19,16 +19,16 @@ from topox_core.fabrics.comparison.compare import run_one
 from topox_core.fabrics.fluid.links import ideal_bound, static_layout
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
+from topox_core.model.arrays.waiting_order import last_end
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.execution import Layout
-from topox_core.model.lowering import lower
-from topox_core.model.lowering_choices import Lowering
+from topox_core.model.lowering.choices import Lowering
+from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, TransferGraph, bytes_per_ms
-from topox_core.model.waiting_order import last_end
 from topox_core.papers.card import Settings as Switches
 from topox_core.papers.topoopt_jobs import fabric_ms
-from topox_core.schedule.replay import released_unrounded
+from topox_core.schedule.planning.replay import released_unrounded
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.catalogue import generate
 

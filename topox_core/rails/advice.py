@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from topox_core.io.limits import check_number, check_whole
-from topox_core.model.groups import by_key
+from topox_core.model.arrays.groups import by_key
 from topox_core.model.transfer_graph import transfer_ms
 from topox_core.rails.builder import SCALARS, rail_program
 from topox_core.text.numbers import percent
 from topox_core.training.job import Job
-from topox_core.training.program import Spread, Step
+from topox_core.training.pipeline.program import Spread, Step
 
 
 @dataclass(frozen=True)

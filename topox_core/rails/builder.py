@@ -9,18 +9,18 @@ import numpy as np
 from topox_core.errors import errors_in_file, refuse_if
 from topox_core.io.content import gc_paused
 from topox_core.io.limits import MAX_TASKS
+from topox_core.model.arrays.csr import flattened
+from topox_core.model.arrays.waiting_order import earliest
 from topox_core.model.cluster import Cluster, one_port_a_switch
-from topox_core.model.csr import flattened
 from topox_core.model.task_graph import TaskGraph
-from topox_core.model.waiting_order import earliest
 from topox_core.rails.control.simulate import Simulation
 from topox_core.rails.iteration import COMPUTE, KINDS, WORK, Rail, RailGroup, RailIteration
 from topox_core.rails.timing import durations_ms
-from topox_core.training.collectives import Call, Weights, stage_weights, tied_tables
-from topox_core.training.graph import graph_of
+from topox_core.training.costs.collectives import Call, Weights, stage_weights, tied_tables
 from topox_core.training.iteration import Iteration, scale_to, timed
 from topox_core.training.job import Job
-from topox_core.training.program import (
+from topox_core.training.pipeline.graph import graph_of
+from topox_core.training.pipeline.program import (
     TABLE,
     Meetings,
     Program,
@@ -31,7 +31,7 @@ from topox_core.training.program import (
     layer_units,
     meetings,
 )
-from topox_core.training.steps import END_OF, LAUNCH, NO_WEIGHTS, Names, ProgramBuilder
+from topox_core.training.pipeline.steps import END_OF, LAUNCH, NO_WEIGHTS, Names, ProgramBuilder
 
 CLOSE = 1e-9
 # Limits are named before memory is spent: a node takes about 100 bytes, a dependency 4.

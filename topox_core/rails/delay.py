@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from topox_core.errors import refuse_if
 from topox_core.model import cluster
-from topox_core.model.csr import pointer_of, row_of_entry
+from topox_core.model.arrays.csr import pointer_of, row_of_entry
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import COMPUTE as COMPUTE_NODE, TRANSFER, FloatArray
 from topox_core.rails.builder import build

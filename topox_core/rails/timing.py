@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topox_core.errors import refuse_if
-from topox_core.model.groups import by_key
+from topox_core.model.arrays.groups import by_key
 from topox_core.model.transfer_graph import FloatArray, transfer_ms
 from topox_core.rails.iteration import (
     ALL_GATHER,

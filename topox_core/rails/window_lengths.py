@@ -13,7 +13,7 @@ from topox_core.errors import InputError, Mistakes, printable, refuse_if
 from topox_core.io.content import FileFormat, entries_of, first_letter, read_object
 from topox_core.io.limits import WINDOWS, check_count
 from topox_core.io.tables import as_meant, read_table, table_bytes
-from topox_core.model.groups import by_key
+from topox_core.model.arrays.groups import by_key
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.iteration import Window
 from topox_core.schema.fields import PRINTABLE, setting

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from topox_core.errors import check_known, refuse_if
 from topox_core.io.limits import check_whole
-from topox_core.model.csr import row_of_entry
+from topox_core.model.arrays.csr import row_of_entry
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import TRANSFER, FloatArray
 from topox_core.rails.iteration import COMPUTE, KINDS, RailIteration, Window

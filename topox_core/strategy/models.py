@@ -21,20 +21,20 @@ from topox_core.strategy.operators import (
     divisors,
 )
 from topox_core.strategy.recommenders import candle, dlrm, ncf
-from topox_core.training.collectives import (
+from topox_core.training.costs.collectives import (
     WEIGHT_BYTES,
     layer_exchanges,
     residual_bytes,
     single_exchange,
 )
-from topox_core.training.job import Job
-from topox_core.training.layer import (
+from topox_core.training.costs.layer import (
     head_forward_ms,
     layer_backward_ms,
     layer_time,
 )
+from topox_core.training.costs.memory import OPTIMIZER_BYTES
+from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES
-from topox_core.training.memory import OPTIMIZER_BYTES
 from topox_core.training.plan import Plan, Schedule
 from topox_core.training.shape import SHAPES, Shape
 

@@ -19,11 +19,11 @@ from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.run import Stop, never
 from topox_core.schedule.bounds.unrounded import circuit_bound
-from topox_core.schedule.planner import prepare
-from topox_core.schedule.replay import replay
+from topox_core.schedule.planning.planner import prepare
+from topox_core.schedule.planning.replay import replay
 from topox_core.schedule.settings import FREE, Settings
-from topox_core.strategy.evaluator import FastEvaluator, non_blocking
 from topox_core.strategy.operators import OperatorGraph
+from topox_core.strategy.search.evaluator import FastEvaluator, non_blocking
 from topox_core.strategy.strategy import Strategy, task_graph
 
 

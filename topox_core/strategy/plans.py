@@ -7,10 +7,10 @@ from functools import cached_property
 from topox_core.errors import refuse_if
 from topox_core.io.limits import check_whole
 from topox_core.strategy.operators import divisors
+from topox_core.training.costs.memory import Memory, memory
 from topox_core.training.iteration import Iteration, iteration, parts, timed as timed_with
 from topox_core.training.job import MAX_GPUS, MAX_PASSES, Job
 from topox_core.training.machine import Machine
-from topox_core.training.memory import Memory, memory
 from topox_core.training.plan import MAX_MICROBATCHES, Plan, Schedule
 from topox_core.training.shape import Shape
 

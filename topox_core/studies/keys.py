@@ -25,7 +25,7 @@ from topox_core.fabrics.comparison.compare import MAX_DELAY_MS
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS
 from topox_core.model.cluster import MAX_PORTS, Cluster
-from topox_core.model.collective_steps import ALGORITHMS as COLLECTIVE_ALGORITHMS
+from topox_core.model.lowering.collective_steps import ALGORITHMS as COLLECTIVE_ALGORITHMS
 from topox_core.rails.presets import KEYS as RAIL_SETTINGS
 from topox_core.schedule.settings import AUTO, DEFAULT, Settings
 from topox_core.schema.fields import (

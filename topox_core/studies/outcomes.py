@@ -34,8 +34,8 @@ from topox_core.rails.window_lengths import lengths_ms
 from topox_core.rails.windows import windows_of_execution
 from topox_core.runs.latest import Latest
 from topox_core.runs.run import Stop
-from topox_core.schedule.result import Result, gap
-from topox_core.schedule.result_file import to_record
+from topox_core.schedule.results.result import Result, gap
+from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import Settings, lowering_and_free
 from topox_core.schema.fields import fields_of
 from topox_core.studies.keys import (

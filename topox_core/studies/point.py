@@ -20,7 +20,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.identity import code_version
 from topox_core.runs.run import AfterSeconds, Stop, never
-from topox_core.schedule.result import Result
+from topox_core.schedule.results.result import Result
 from topox_core.schedule.settings import Settings
 from topox_core.studies.keys import (
     FABRIC,

@@ -24,7 +24,7 @@ from topox_core.runs.cells import CellsRun
 from topox_core.runs.executor import Shared
 from topox_core.runs.identity import code_version
 from topox_core.runs.run import RunProgress, RunsInTurn, Turn
-from topox_core.schedule.result import gap
+from topox_core.schedule.results.result import gap
 from topox_core.studies.axes import Point
 from topox_core.studies.keys import BILL, DEFAULT_FABRIC, LABEL, Value
 from topox_core.studies.outcomes import OF_MONEY, priced_at

@@ -7,8 +7,8 @@ strides, one path a pair.
 
 import random
 
-from topox_core.model.algorithm_choice import distinct_rings
 from topox_core.model.execution import Layout
+from topox_core.model.lowering.algorithm_choice import distinct_rings
 from topox_core.topology.ring_circuits import (
     LayoutResult,
     LayoutStep,

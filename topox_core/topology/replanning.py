@@ -27,7 +27,7 @@ def fail_cluster(cluster: Cluster, failure: Failure) -> Cluster:
     """Return the cluster without a failed switch, which takes its ports from every server.
 
     Servers of a cluster are alike, so one fibre or port less at one server cannot be said:
-    :func:`~topox_core.schedule.rebooking.rebooked` takes it out of a schedule instead.
+    :func:`~topox_core.schedule.planning.rebooking.rebooked` takes it out of a schedule instead.
 
     Raises
     ------

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.model.algorithm_choice import distinct_rings
 from topox_core.model.execution import Layout
+from topox_core.model.lowering.algorithm_choice import distinct_rings
 from topox_core.model.transfer_graph import TransferGraph
 from topox_core.topology.routing import Hops, Path, RoutedNetwork, SwitchWiring, coin_sequences
 from topox_core.topology.traffic import Demand, Group, Pair, on_strides

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError, refuse_if
 from topox_core.io.limits import check_whole
-from topox_core.model.algorithm_choice import (
+from topox_core.model.lowering.algorithm_choice import (
     RING,
     RING_KINDS,
     distinct_rings,
 )
-from topox_core.model.lowering import lower
-from topox_core.model.lowering_choices import Lowering
+from topox_core.model.lowering.choices import Lowering
+from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, TransferGraph
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from topox_core.io.limits import MAX_RUN_DEPENDENCIES, check_count
-from topox_core.model.groups import by_key
-from topox_core.model.intervals import covered_ms
-from topox_core.traces.matching import Clocks
-from topox_core.traces.recording import launch_us
+from topox_core.model.arrays.groups import by_key
+from topox_core.model.arrays.intervals import covered_ms
+from topox_core.traces.recorded.matching import Clocks
+from topox_core.traces.recorded.recording import launch_us
+from topox_core.traces.recorded.steps import StepOfRank
+from topox_core.traces.recorded.waits import SAME, STRENGTH, Waits
 from topox_core.traces.run_graph import Node, RunGraph
-from topox_core.traces.steps import StepOfRank
-from topox_core.traces.waits import SAME, STRENGTH, Waits
 
 # After which activity of the lane, and when.
 Cut = tuple[int, float]

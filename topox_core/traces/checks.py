@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 
 from topox_core.text.numbers import first_that_holds
-from topox_core.traces.recorded_run import RunStep
+from topox_core.traces.recorded.recorded_run import RunStep
+from topox_core.traces.recorded.waits import EXACT, FOUND, NONE, SEEN
 from topox_core.traces.run_graph import RunGraph, free, recorded_time, replay_ms
-from topox_core.traces.waits import EXACT, FOUND, NONE, SEEN
 
 # How it is known what waits for a communication.
 HOW = {

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from topox_core.errors import InputError
+from topox_core.model.arrays.waiting_order import cycle_of, length
 from topox_core.model.transfer_graph import transfer_ms
-from topox_core.model.waiting_order import cycle_of, length
 from topox_core.text.numbers import and_more
 
 # A part of a communication of a rank: (rank, entry, part).
@@ -35,7 +35,7 @@ class Node:
     kernels
         Of a call (rank, begin, end) of each rank's kernel on the common clock, in ms.
     evidence
-        Of a call: the weakest on any rank for what waits for it (:mod:`~topox_core.traces.waits`).
+        Of a call: the weakest on any rank for what waits for it (:mod:`~topox_core.traces.recorded.waits`).
     places
         Of a call that was matched: where each recorded rank has it.
     server_ms

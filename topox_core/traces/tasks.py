@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import Any
 
 from topox_core.io.task_graph_rules import validated
+from topox_core.model.arrays.groups import by_key
 from topox_core.model.cluster import Cluster, one_port_a_switch
-from topox_core.model.groups import by_key
 from topox_core.model.task_graph import COLLECTIVE_KINDS, Task, TaskGraph
 from topox_core.traces.run_graph import LinkedNodes, Node, RunGraph, label_of
 from topox_core.traces.source import Refused

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from topox_core.errors import refuse_if
-from topox_core.training.collectives import (
+from topox_core.training.costs.collectives import (
     Call,
     Group,
     Shared,
@@ -22,9 +22,9 @@ from topox_core.training.collectives import (
     stage_update_ms,
     tied_tables,
 )
+from topox_core.training.costs.passes import NOTHING, ChunkPasses, PassTime, chunk_passes
 from topox_core.training.job import Job
 from topox_core.training.kernel import walked
-from topox_core.training.passes import NOTHING, ChunkPasses, PassTime, chunk_passes
 from topox_core.training.plan import warm_passes
 
 

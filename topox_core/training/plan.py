@@ -5,7 +5,7 @@ from itertools import accumulate
 from typing import Annotated
 
 from topox_core.errors import InputError
-from topox_core.model.waiting_order import earliest
+from topox_core.model.arrays.waiting_order import earliest
 from topox_core.schema.fields import plain_setting, setting
 from topox_core.schema.records import check_fields
 from topox_core.text.numbers import NBSP, plural
@@ -41,7 +41,7 @@ class Plan:
         padding.
     skew, seed
         How unevenly tokens choose experts in the task graph, 0 evenly to 3, and the seed of that choice
-        (:mod:`topox_core.training.graph`). The closed form takes the mean.
+        (:mod:`topox_core.training.pipeline.graph`). The closed form takes the mean.
 
     Raises
     ------

@@ -10,13 +10,13 @@ from topox_core.errors import InputError, errors_at, look_up, printable
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task
 from topox_core.schema.fields import Field, fields_of
-from topox_core.training.graph import Unfolding, suggested_cluster
 from topox_core.training.job import JOBS, Job
 from topox_core.training.machine import Machine
+from topox_core.training.pipeline.graph import Unfolding, suggested_cluster
+from topox_core.training.pipeline.program import Program
+from topox_core.training.pipeline.steps import program
 from topox_core.training.plan import Plan, Schedule
-from topox_core.training.program import Program
 from topox_core.training.shape import Shape
-from topox_core.training.steps import program
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from topox_core.library.rows import RunRecord
 from topox_core.library.run_library import RunLibrary
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
-from topox_core.schedule.result import Result
-from topox_core.schedule.result_file import from_record, to_record
+from topox_core.schedule.results.result import Result
+from topox_core.schedule.results.result_file import from_record, to_record
 from topox_core.studies.point import KeptRun, record_of_fabric_run, record_of_solve
 from topox_core.studies.subject import Subject, resolved_of
 from topox_core.text.numbers import enumeration, time

@@ -6,7 +6,7 @@ from contextlib import suppress
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.schedule.result import Result
+from topox_core.schedule.results.result import Result
 from topox_core.text.numbers import time
 from topox_core.training.job import Job
 from topox_core.workloads.catalogue import generate

@@ -32,11 +32,11 @@ from topox_core.runs.cores import NICENESS, keep_to_one_core
 from topox_core.runs.executor import WorkerDied
 from topox_core.runs.run import Stop
 from topox_core.schedule.circuits.standing import crossed
-from topox_core.schedule.result import MET, Result, TracePoint
-from topox_core.schedule.result_file import from_record, to_record
+from topox_core.schedule.results.result import MET, Result, TracePoint
+from topox_core.schedule.results.result_file import from_record, to_record
+from topox_core.schedule.results.source import ANOTHER_SOLVE, Family, TraceSource
+from topox_core.schedule.results.story import found_by
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.source import ANOTHER_SOLVE, Family, TraceSource
-from topox_core.schedule.story import found_by
 from topox_core.text.numbers import percent, plural, time
 from topox_core.warm_up import load_kernels
 from topox_ui.runs.limits import server_limits

@@ -26,7 +26,7 @@ from topox_core.model.execution import (
     slots,
 )
 from topox_core.schedule.circuits.standing import standing
-from topox_core.schedule.result import Result
+from topox_core.schedule.results.result import Result
 from topox_core.text.numbers import enumeration, is_or_are, percent, plural, short, time
 from topox_ui.answers.solving import Case, Drawn, best, case_of, drawn, token
 from topox_ui.shell.charts import chart, chart_title, escape, frame, headline, show_input_errors

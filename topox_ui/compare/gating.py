@@ -22,7 +22,7 @@ from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.figures.networks.crossover import gated_lines
 from topox_core.figures.palette import Theme
-from topox_core.model.lowering import lower
+from topox_core.model.lowering.lowering import lower
 from topox_core.runs.run import Stop
 from topox_core.text.numbers import enumeration, money, percent, plural, short, time
 from topox_ui.answers.solving import Case, listing

@@ -23,7 +23,7 @@ from topox_core.fabrics.run import FabricRun
 from topox_core.figures.networks.fabrics import bar_legend, iteration_bars
 from topox_core.figures.palette import Theme
 from topox_core.model.cluster import Cluster
-from topox_core.schedule.result import gap
+from topox_core.schedule.results.result import gap
 from topox_core.text.choices import chosen_by_all
 from topox_core.text.numbers import capitalised, count, enumeration, percent, short, time
 from topox_ui.answers.clicks import delays_here

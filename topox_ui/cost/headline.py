@@ -19,7 +19,7 @@ from topox_core.fabrics.run import FabricRun
 from topox_core.figures.networks.buying import tornado as tornado_figure
 from topox_core.figures.networks.cost import stacked
 from topox_core.figures.palette import Theme
-from topox_core.studies.offers import OFFERS, price_and_source
+from topox_core.studies.buying.offers import OFFERS, price_and_source
 from topox_core.text.numbers import count, enumeration, money, percent, power, time
 from topox_ui.answers.solving import Case
 from topox_ui.answers.verdicts import priced_verdict

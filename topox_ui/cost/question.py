@@ -12,9 +12,9 @@ from topox_core.errors import InputError
 from topox_core.fabrics.crossover.passed_plans import KnownPlans, PassedPlan
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.runs.pace import slowness
-from topox_core.schedule.result import Result
-from topox_core.studies.buying import Assumptions, Question, planned_at
-from topox_core.studies.buying_run import Answer, buying_run
+from topox_core.schedule.results.result import Result
+from topox_core.studies.buying.question import Assumptions, Question, planned_at
+from topox_core.studies.buying.run import Answer, buying_run
 from topox_core.studies.keys import Value
 from topox_core.studies.study_run import PointRow, shipped_rows
 from topox_core.studies.subject import digest_of

@@ -8,9 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
-from topox_core.studies.buying import MAX_DEGREES, RIVALS
-from topox_core.studies.buying_words import offer_rows
-from topox_core.studies.offers import (
+from topox_core.studies.buying.offers import (
     FIGURES,
     LEVELS,
     OFFERS,
@@ -21,6 +19,8 @@ from topox_core.studies.offers import (
     with_edit,
     with_edits,
 )
+from topox_core.studies.buying.question import MAX_DEGREES, RIVALS
+from topox_core.studies.buying.words import offer_rows
 from topox_core.studies.subject import digest_of
 from topox_ui.shell.charts import Content, chart_title, editor, file_box, table_under
 from topox_ui.shell.downloads import offer

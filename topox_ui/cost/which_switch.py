@@ -10,10 +10,11 @@ from topox_core.fabrics.crossover.verdict import Bracket
 from topox_core.figures.networks.buying import Drawn, Swinging, buying_figure, tornado
 from topox_core.figures.palette import Theme
 from topox_core.figures.studies.axes import MeasureWords
-from topox_core.studies.buying import Row, buying_study, levels_of
-from topox_core.studies.buying_answer import prices_of
-from topox_core.studies.buying_run import Answer
-from topox_core.studies.buying_words import (
+from topox_core.studies.buying.answer import prices_of
+from topox_core.studies.buying.offers import sources_of
+from topox_core.studies.buying.question import Row, buying_study, levels_of
+from topox_core.studies.buying.run import Answer
+from topox_core.studies.buying.words import (
     Lines,
     as_record,
     caveats,
@@ -26,7 +27,6 @@ from topox_core.studies.buying_words import (
     swing_rows,
     unfit_words,
 )
-from topox_core.studies.offers import sources_of
 from topox_core.studies.slices import steps_of
 from topox_core.studies.study import dump_study
 from topox_core.text.numbers import NBSP, money, percent, plural, short, time

@@ -15,7 +15,7 @@ from topox_core.papers.accuracy import NOT_MODELLED, Kind, as_record, kinds
 from topox_core.papers.rows import VERDICTS, judged
 from topox_core.text.numbers import NBSP, percent, plural
 from topox_core.training.machine import MACHINES
-from topox_core.training.measurements import (
+from topox_core.training.measured.measurements import (
     FITTED,
     benchmark_rows,
     calibration_rows,
@@ -24,7 +24,7 @@ from topox_core.training.measurements import (
     read_measured,
     uncalibrated_rows,
 )
-from topox_core.training.validation import (
+from topox_core.training.measured.validation import (
     Agreement,
     Compared,
     agreement,

@@ -10,10 +10,10 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.text.numbers import capitalised, percent, plural, short, time
+from topox_core.training.costs.memory import memory
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job, dump_job
 from topox_core.training.machine import MACHINES
-from topox_core.training.memory import memory
 from topox_core.workloads.catalogue import WORKLOADS, count_tasks
 from topox_core.workloads.workload import Parameter, Workload, job_of
 from topox_ui.runs.limits import server_limits

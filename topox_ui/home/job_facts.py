@@ -21,7 +21,7 @@ from topox_core.schedule.bounds.open_bound import least_chain
 from topox_core.text.numbers import percent, plural, size, time
 from topox_core.training.iteration import iteration, pieces
 from topox_core.training.job import dump_job
-from topox_core.training.validation import trust
+from topox_core.training.measured.validation import trust
 from topox_ui.answers.other_times import schedule_of_loaded
 from topox_ui.answers.solving import Case, case_of, listing
 from topox_ui.answers.verdicts import does_it_pay, verdict_line

@@ -16,8 +16,8 @@ from topox_core.figures.palette import Theme
 from topox_core.model.cluster import Cluster
 from topox_core.runs.run import FunctionRun
 from topox_core.schedule.bounds.open_bound import busiest_sending
-from topox_core.schedule.result import Result
-from topox_core.schedule.what_limits import computing_alone_ms, most_data
+from topox_core.schedule.results.result import Result
+from topox_core.schedule.results.what_limits import computing_alone_ms, most_data
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.mixes.from_graph import counted_as
 from topox_core.tdm.model.jobs import COLLECTIVES, Jobs, Round, RoundTracePoint

@@ -35,7 +35,7 @@ from topox_core.labs.tour import (
 )
 from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import state_at
-from topox_core.schedule.result import Result
+from topox_core.schedule.results.result import Result
 from topox_core.text.glossary import Entry, entry_of, glossary
 from topox_core.text.numbers import time
 from topox_ui.shell.charts import (

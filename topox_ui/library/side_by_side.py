@@ -28,7 +28,7 @@ from topox_core.rails.window_lengths import lengths_ms
 from topox_core.rails.windows import windows_of_execution
 from topox_core.runs.identity import code_version
 from topox_core.schedule.circuits.standing import crossed
-from topox_core.schedule.result_file import from_record, settings_of_record
+from topox_core.schedule.results.result_file import from_record, settings_of_record
 from topox_core.studies.keys import key_words, value_words
 from topox_core.studies.point import fabric_run_of
 from topox_core.studies.subject import resolve, subject_of

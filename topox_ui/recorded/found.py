@@ -11,12 +11,12 @@ from topox_core.errors import InputError
 from topox_core.model.cluster import SPEEDS_GBPS, Cluster
 from topox_core.traces.checks import Check, checks_of
 from topox_core.traces.importing import Imported, groups_of, import_run
-from topox_core.traces.recorded_run import RecordedRun, RunStep, run_of, step_of
+from topox_core.traces.recorded.recorded_run import RecordedRun, RunStep, run_of, step_of
+from topox_core.traces.recorded.steps import WHOLE_FILE, chosen_step
+from topox_core.traces.recorded.windows import RecordedWindows, windows_of_step
 from topox_core.traces.run_graph import RunGraph, StepTime, at_speed, free, replay_ms
 from topox_core.traces.source import ImportSettings
-from topox_core.traces.steps import WHOLE_FILE, chosen_step
 from topox_core.traces.tasks import fitting_cluster, keep_inside_servers
-from topox_core.traces.windows import RecordedWindows, windows_of_step
 from topox_ui.recorded.reading import LABELS, Opened
 from topox_ui.recorded.state import RecordedState
 

@@ -14,9 +14,9 @@ from topox_core.io.resource_limits import limited_reading
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.runs.run import FunctionRun, RunProgress, Stop, never
 from topox_core.text.numbers import plural
-from topox_core.traces.kineto import read_kineto
-from topox_core.traces.recorded_run import run_of, spans, step_of
-from topox_core.traces.recording import Recording
+from topox_core.traces.recorded.kineto import read_kineto
+from topox_core.traces.recorded.recorded_run import run_of, spans, step_of
+from topox_core.traces.recorded.recording import Recording
 from topox_core.traces.source import CHAKRA, KINETO, ImportSettings, Source, format_of
 from topox_ui.recorded.state import RecordedState
 from topox_ui.runs.limits import server_limits

@@ -21,7 +21,7 @@ from topox_core.rails.window_lengths import (
 from topox_core.text.numbers import capitalised, count, percent, plural, size, time
 from topox_core.traces.checks import FAILED, PASSED, WARNED
 from topox_core.traces.communication import parallelism_of
-from topox_core.traces.recorded_run import spans
+from topox_core.traces.recorded.recorded_run import spans
 from topox_core.traces.run_graph import call_bars, label_of
 from topox_ui.recorded.found import RecordedStep, report_of
 from topox_ui.recorded.reading import LABELS

@@ -4,9 +4,9 @@ import streamlit as st
 
 from topox_core.check.report import CheckReport
 from topox_core.model.critical_path import CriticalPath
-from topox_core.schedule.replay import first_ms
-from topox_core.schedule.result import MET, Result
-from topox_core.schedule.story import class_words, found_by, limits, lowered_words
+from topox_core.schedule.planning.replay import first_ms
+from topox_core.schedule.results.result import MET, Result
+from topox_core.schedule.results.story import class_words, found_by, limits, lowered_words
 from topox_core.text.choices import chosen_words
 from topox_core.text.numbers import STOPPED_BY, about_seconds, percent, plural, short, time
 from topox_ui.answers.solving import Case, verdict

@@ -16,10 +16,10 @@ from topox_core.schedule.engines.waiting_workers import (
     expect_request,
     wait_until_loaded,
 )
-from topox_core.schedule.generation.list_scheduler import RULES
-from topox_core.schedule.proof import LOADING_S, Proof
-from topox_core.schedule.result import MET, Result, gap
-from topox_core.schedule.story import (
+from topox_core.schedule.planning.list_scheduler import RULES
+from topox_core.schedule.planning.proof import LOADING_S, Proof
+from topox_core.schedule.results.result import MET, Result, gap
+from topox_core.schedule.results.story import (
     CLASS_WORDS,
     ENGINE_WORDS,
     ENGINES,

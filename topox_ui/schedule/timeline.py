@@ -18,7 +18,7 @@ from topox_core.figures.iteration.search import delays
 from topox_core.figures.palette import Theme
 from topox_core.model.execution import port_table
 from topox_core.runs.cells import CellsResult, futures_run
-from topox_core.schedule.result import Result
+from topox_core.schedule.results.result import Result
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import and_more, count, short
 from topox_ui.answers.solving import (

@@ -11,9 +11,9 @@ from topox_core.figures.iteration.lanes import overview, port_use
 from topox_core.figures.palette import Theme
 from topox_core.model.execution import Measures
 from topox_core.runs.cells import futures_run
-from topox_core.schedule.result import MET, Result
-from topox_core.schedule.story import finding, limits
-from topox_core.schedule.what_limits import what_limits
+from topox_core.schedule.results.result import MET, Result
+from topox_core.schedule.results.story import finding, limits
+from topox_core.schedule.results.what_limits import what_limits
 from topox_core.text.numbers import apart, count, percent, plural, short, time
 from topox_ui.answers.clicks import delays_here, speed_clicks
 from topox_ui.answers.keeping import keep_every, keep_solve_button, link_with_result, take_linked

@@ -21,16 +21,16 @@ from topox_core.figures.files import (
 )
 from topox_core.figures.palette import Theme
 from topox_core.io import exports
+from topox_core.io.foreign.perfetto import perfetto_trace
 from topox_core.io.manifest import manifest
-from topox_core.io.perfetto import perfetto_trace
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Execution
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.identity import code_version
 from topox_core.schedule.circuits.standing import standing
-from topox_core.schedule.result import Result
-from topox_core.schedule.result_file import to_record
+from topox_core.schedule.results.result import Result
+from topox_core.schedule.results.result_file import to_record
 from topox_core.text.numbers import delay_label, plural
 from topox_core.training.job import Job
 from topox_ui.runs.limits import only_this_machine, server_limits
@@ -101,7 +101,7 @@ def result_json(
     inputs
         Digests of what the result was made of, by kind.
     figures_from
-        As of :func:`~topox_core.studies.offers.sources_of`.
+        As of :func:`~topox_core.studies.buying.offers.sources_of`.
     """
     # Files are built when nobody's session is at hand.
     page, asked = page_in_view(), link_query()

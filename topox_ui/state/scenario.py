@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, create_model
 
 from topox_core.errors import InputError
-from topox_core.model.algorithm_choice import DEFAULT
 from topox_core.model.cluster import Cluster
-from topox_core.model.collective_steps import ALGORITHMS
-from topox_core.model.lowering_choices import Lowering
-from topox_core.schedule.reduction import ports_on_switch
+from topox_core.model.lowering.algorithm_choice import DEFAULT
+from topox_core.model.lowering.choices import Lowering
+from topox_core.model.lowering.collective_steps import ALGORITHMS
+from topox_core.schedule.rcpsp.reduction import ports_on_switch
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.schema.fields import fields_of
 from topox_core.workloads.catalogue import WORKLOADS

@@ -6,8 +6,8 @@ from typing import Any
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.model.algorithm_choice import DEFAULT, RING_KINDS, algorithms_that_fit
 from topox_core.model.cluster import DELAYS_MS, SLOTS_MS, SPEEDS_GBPS, Cluster
+from topox_core.model.lowering.algorithm_choice import DEFAULT, RING_KINDS, algorithms_that_fit
 from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.settings import Settings
 from topox_core.text.numbers import delay_label, short

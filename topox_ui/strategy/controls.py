@@ -13,14 +13,14 @@ from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
 from topox_core.model.execution import Layout
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.run import FunctionRun, RunProgress, Stop
-from topox_core.strategy.co_optimisation import CoProgress
-from topox_core.strategy.evaluator import FastEvaluator, laid_out, non_blocking
 from topox_core.strategy.fabric_table import StrategyTable, strategy_table
 from topox_core.strategy.models import MODELS, Model
-from topox_core.strategy.moves import MoveProgress, SearchSettings
 from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
 from topox_core.strategy.operators import OperatorGraph
-from topox_core.strategy.search import Alternated, SearchResult, alternate, search
+from topox_core.strategy.search.co_optimisation import CoProgress
+from topox_core.strategy.search.evaluator import FastEvaluator, laid_out, non_blocking
+from topox_core.strategy.search.moves import MoveProgress, SearchSettings
+from topox_core.strategy.search.search import Alternated, SearchResult, alternate, search
 from topox_core.strategy.strategy import Placement, Strategy, load_strategy
 from topox_core.text.numbers import delay_label, time
 from topox_core.topology.finder import find_layout, traffic_of

@@ -10,12 +10,12 @@ from topox_core.fabrics.registry import FABRICS
 from topox_core.figures.palette import Theme
 from topox_core.figures.strategy import before_and_after, placements, strategies_on_fabrics, walk
 from topox_core.runs.run import FunctionRun
-from topox_core.strategy.evaluator import computing_ms
 from topox_core.strategy.fabric_table import StrategyTable, table_sentence
 from topox_core.strategy.models import Model
-from topox_core.strategy.moves import MoveProgress
 from topox_core.strategy.on_fabrics import cluster_of
-from topox_core.strategy.search import SearchResult
+from topox_core.strategy.search.evaluator import computing_ms
+from topox_core.strategy.search.moves import MoveProgress
+from topox_core.strategy.search.search import SearchResult
 from topox_core.text.numbers import (
     STRATEGY_STOPPED_BY,
     count,

@@ -15,13 +15,13 @@ from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.strategy.models import Model
 from topox_core.strategy.plans import Plans, RankedPlan, best_plans
 from topox_core.text.numbers import count, enumeration, percent, plural, short, time, whole_percent
-from topox_core.training.graph import suggested_cluster, task_graph
+from topox_core.training.costs.memory import memory
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job, dump_job
 from topox_core.training.machine import MACHINES, Machine
-from topox_core.training.memory import memory
+from topox_core.training.measured.validation import off_on, trust
+from topox_core.training.pipeline.graph import suggested_cluster, task_graph
 from topox_core.training.shape import Shape
-from topox_core.training.validation import off_on, trust
 from topox_ui.answers.other_times import once_used, schedule_of_loaded
 from topox_ui.shell.charts import (
     Content,

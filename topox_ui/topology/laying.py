@@ -7,7 +7,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.fabrics.comparison.compare import EQUAL
-from topox_core.model.lowering import lower
+from topox_core.model.lowering.lowering import lower
 from topox_core.text.numbers import and_more, count, enumeration, percent, plural, short, size, time
 from topox_core.topology.finder import Demand, LayoutResult, demand_of, find_layout
 from topox_core.topology.ring_circuits import (

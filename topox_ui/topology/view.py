@@ -21,7 +21,7 @@ from topox_core.figures.networks.topology import steps_on_ports
 from topox_core.figures.palette import Theme
 from topox_core.model.cluster import DELAYS_MS
 from topox_core.model.execution import Layout
-from topox_core.model.lowering import lower
+from topox_core.model.lowering.lowering import lower
 from topox_core.model.transfer_graph import transfer_ms
 from topox_core.text.choices import kind_words
 from topox_core.text.numbers import (

@@ -439,8 +439,8 @@ def test_the_checker_loads_no_code_of_the_engines() -> None:
     loaded = subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, text=True).split()
     engines = (
         "topox_core.schedule",
-        "topox_core.model.lowering",
-        "topox_core.model.algorithm_choice",
+        "topox_core.model.lowering.lowering",
+        "topox_core.model.lowering.algorithm_choice",
     )
     assert "topox_core.check.plan" in loaded
     assert not [module for module in loaded if module.startswith(engines)]

@@ -26,10 +26,10 @@ from topox_core.rails.advice import byte_classes
 from topox_core.rails.presets import PRESETS
 from topox_core.runs.run import finish
 from topox_core.schedule.settings import Settings
-from topox_core.studies.buying import Assumptions, Question
-from topox_core.studies.buying_run import buying_run
-from topox_core.studies.buying_words import as_record
-from topox_core.studies.offers import OFFERS, load_offers, offer_of
+from topox_core.studies.buying.offers import OFFERS, load_offers, offer_of
+from topox_core.studies.buying.question import Assumptions, Question
+from topox_core.studies.buying.run import buying_run
+from topox_core.studies.buying.words import as_record
 from topox_core.studies.ready import READY
 from topox_core.studies.study import load_study
 from topox_core.studies.subject import Subject, resolve

@@ -19,10 +19,10 @@ from topox_core.fabrics.controllers.phases import matching_of_pairs, one_way_mat
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering import lower
+from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.schedule.kernels.known_order import IN, OUT
-from topox_core.schedule.result_file import to_record
+from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.samples import SAMPLES, load_sample
 

@@ -15,10 +15,10 @@ from topox_core.check.checker import check
 from topox_core.fabrics.comparison.compare import run_with_best_lowering
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.run import JobRequest
-from topox_core.model.algorithm_choice import algorithms_that_fit
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering import lower
-from topox_core.model.lowering_choices import Lowering
+from topox_core.model.lowering.algorithm_choice import algorithms_that_fit
+from topox_core.model.lowering.choices import Lowering
+from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import COLLECTIVE_KINDS, Task, TaskGraph
 from topox_core.model.transfer_graph import TRANSFER
 from topox_core.schedule.bounds.open_bound import (
@@ -28,9 +28,9 @@ from topox_core.schedule.bounds.open_bound import (
     open_bound,
     open_kinds,
 )
-from topox_core.schedule.result_file import to_record
+from topox_core.schedule.results.result_file import to_record
+from topox_core.schedule.results.story import finding, lowered_words
 from topox_core.schedule.settings import Settings, lowering_and_free
-from topox_core.schedule.story import finding, lowered_words
 from topox_core.workloads.catalogue import generate
 from topox_core.workloads.samples import SAMPLES, load_sample
 

@@ -23,8 +23,8 @@ from topox_core.fabrics.comparison.failures import (
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.run import FabricRun, JobRequest
 from topox_core.model.execution import Execution
-from topox_core.schedule.rebooking import LostPort, rebooked
-from topox_core.schedule.result_file import to_record
+from topox_core.schedule.planning.rebooking import LostPort, rebooked
+from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.topology.failures import Failure, at_its_port
 from topox_core.workloads.samples import load_sample

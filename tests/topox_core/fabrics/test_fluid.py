@@ -16,7 +16,7 @@ from topox_core.fabrics.fluid.simulator import FluidNetwork, Pairs, Simulation
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering import lower
+from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import (
     COMPUTE,
@@ -25,7 +25,7 @@ from topox_core.model.transfer_graph import (
     latency_ms,
     work_bytes,
 )
-from topox_core.schedule.result_file import to_record
+from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import Settings
 
 SERVERS = 5

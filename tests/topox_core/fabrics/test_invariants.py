@@ -23,14 +23,14 @@ from topox_core.fabrics.planning.scheduled import Controllers
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.run import FabricRequest, JobRequest
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering import lower
-from topox_core.model.lowering_choices import Lowering
+from topox_core.model.lowering.choices import Lowering
+from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import COMPUTE, bytes_per_ms, latency_ms, work_bytes
 from topox_core.runs.run import never
-from topox_core.schedule.planner import prepare
-from topox_core.schedule.replay import replay
-from topox_core.schedule.result_file import to_record
+from topox_core.schedule.planning.planner import prepare
+from topox_core.schedule.planning.replay import replay
+from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.samples import SAMPLES, load_sample
 

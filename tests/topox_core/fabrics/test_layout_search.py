@@ -26,10 +26,10 @@ from topox_core.fabrics.registry import BY_RULE
 from topox_core.fabrics.run import FabricRequest
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering import lower
+from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.runs.run import never
-from topox_core.schedule.result_file import to_record
+from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.topology.greedy import chordal_rings, greedy_circuits, minimax_circuits
 from topox_core.topology.routing import RoutedNetwork

@@ -18,8 +18,14 @@ from topox_core.fabrics.planning import scheduled
 from topox_core.fabrics.registry import PAYS_DELAY, SPOKEN
 from topox_core.fabrics.run import FabricRequest, JobRequest
 from topox_core.runs.run import Stop
+from topox_core.schedule.results.story import (
+    class_words,
+    events_of,
+    finding,
+    found_by,
+    summary_sentence,
+)
 from topox_core.schedule.settings import FREE, Settings
-from topox_core.schedule.story import class_words, events_of, finding, found_by, summary_sentence
 from topox_core.text.numbers import time
 from topox_core.workloads.samples import SAMPLES, load_sample
 

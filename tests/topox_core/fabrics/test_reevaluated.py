@@ -31,7 +31,7 @@ from topox_core.fabrics.fluid.simulator import Pairs, Simulation
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.execution import Layout
-from topox_core.model.lowering import lower
+from topox_core.model.lowering.lowering import lower
 from topox_core.runs.run import never
 from topox_core.schedule.settings import Settings
 from topox_core.topology.greedy import greedy_circuits, repaired, with_kept

@@ -18,8 +18,8 @@ from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Layout
-from topox_core.model.lowering import lower
-from topox_core.model.lowering_choices import Lowering
+from topox_core.model.lowering.choices import Lowering
+from topox_core.model.lowering.lowering import lower
 from topox_core.schedule.settings import Settings
 
 JOB = graph(transfer("a", 0, 1, 1.0), compute("long", 0, 50.0))

@@ -65,9 +65,9 @@ from topox_core.model.execution import (
 from topox_core.papers.accuracy import Comparison, Kind
 from topox_core.papers.rows import Row
 from topox_core.rails.window_lengths import by_traffic
-from topox_core.schedule import story
+from topox_core.schedule.results import story
+from topox_core.schedule.results.story import event_table, events_of
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.story import event_table, events_of
 from topox_core.strategy.fabric_table import StrategyTable, TableRow
 from topox_core.strategy.models import MODELS
 from topox_core.strategy.on_fabrics import Outcome
@@ -80,10 +80,10 @@ from topox_core.topology.finder import find_layout, traffic_of
 from topox_core.traces import run_graph
 from topox_core.training.iteration import Piece
 from topox_core.training.machine import MACHINES
-from topox_core.training.measurements import calibration_rows
+from topox_core.training.measured.measurements import calibration_rows
+from topox_core.training.measured.validation import predicted as predicted_of
 from topox_core.training.plan import order_1f1b
 from topox_core.training.shape import SHAPES
-from topox_core.training.validation import predicted as predicted_of
 from topox_core.workloads.samples import load_sample
 
 

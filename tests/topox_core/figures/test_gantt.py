@@ -22,15 +22,15 @@ from topox_core.figures.palette import DARK, EXPERT, FORWARD, GRADIENT, IDLE, LI
 from topox_core.labs.generators.catalogue import generator
 from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import changes_a_slot, slot_state
-from topox_core.schedule.result import TracePoint
-from topox_core.schedule.source import (
+from topox_core.schedule.results.result import TracePoint
+from topox_core.schedule.results.source import (
     ENGINES as ENGINE_SOURCES,
     LOADS,
     LOCAL_SEARCH,
     PROPAGATION,
     TraceSource,
 )
-from topox_core.schedule.story import (
+from topox_core.schedule.results.story import (
     ENGINES,
     Contestant,
     events_of,

@@ -27,7 +27,7 @@ from topox_core.rails.iteration import (
 )
 from topox_core.rails.window_lengths import MAX_CLASSES, by_traffic, share_hiding
 from topox_core.rails.windows import Phase, strip, traffic_between
-from topox_core.traces.recorded_run import read_run, step_of
+from topox_core.traces.recorded.recorded_run import read_run, step_of
 from topox_core.traces.run_graph import RunGraph, call_bars
 from topox_core.traces.source import ImportSettings
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import long_after
 from tests.topox_core.io.test_bad_input import line_of as line_in
-from topox_core.io import task_graph_flexnet as flexnet_file
+from topox_core.io.foreign import flexnet as flexnet_file
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.task_graph import Task
 

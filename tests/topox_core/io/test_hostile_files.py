@@ -23,7 +23,7 @@ from topox_core.io.limits import MB
 from topox_core.io.resource_limits import limited_reading
 from topox_core.io.task_graph_file import load_graph
 from topox_core.rails.window_lengths import load_windows
-from topox_core.schedule.psplib import read_psplib
+from topox_core.schedule.rcpsp.psplib import read_psplib
 from topox_core.strategy.strategy import load_strategy
 from topox_core.tdm.model.jobs_file import load_jobs
 

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from topox_core.errors import InputError
 from topox_core.io.cluster_file import load_cluster, read_cluster
-from topox_core.io.infragraph import dump_infragraph
+from topox_core.io.foreign.infragraph import dump_infragraph
 from topox_core.model.cluster import DUPLEXES, Cluster, one_port_a_switch
 
 HOST = {

@@ -13,7 +13,7 @@ from tests.topox_core.conftest import build
 from topox_core.cli.main import main
 from topox_core.fabrics.comparison.compare import compare
 from topox_core.io.cluster_file import dump_cluster
-from topox_core.io.perfetto import perfetto_trace
+from topox_core.io.foreign.perfetto import perfetto_trace
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
@@ -21,8 +21,8 @@ from topox_core.model.execution import Execution
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.rails.windows import windows_of_execution
 from topox_core.schedule.settings import Settings
+from topox_core.traces.recorded.windows import windows_of_trace
 from topox_core.traces.source import Source
-from topox_core.traces.windows import windows_of_trace
 from topox_core.workloads.samples import load_sample
 
 ONE_SERVER = Cluster(servers=1, ports_per_server=1, switches=1, ports_per_switch=1, port_gbps=1)

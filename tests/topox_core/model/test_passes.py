@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
-from topox_core.model.csr import (
+from topox_core.model.arrays.csr import (
     flattened,
     grouped,
     row_of_entry,
     transposed,
 )
-from topox_core.model.heap import Heap, pop, push
-from topox_core.model.loads import Load, load_bound
-from topox_core.model.passes import heads, tails, topological_order
+from topox_core.model.arrays.heap import Heap, pop, push
+from topox_core.model.arrays.loads import Load, load_bound
+from topox_core.model.arrays.passes import heads, tails, topological_order
 
 Edges = list[tuple[int, int]]
 

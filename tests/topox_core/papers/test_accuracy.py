@@ -4,7 +4,7 @@ import pytest
 
 from topox_core.papers.accuracy import NOT_MODELLED, Comparison, Kind, as_record, kinds
 from topox_core.papers.catalogue import shipped_answers
-from topox_core.training.validation import BUILT_IN, agreement, predicted
+from topox_core.training.measured.validation import BUILT_IN, agreement, predicted
 
 
 @pytest.fixture(scope="module")

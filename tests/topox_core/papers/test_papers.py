@@ -23,7 +23,7 @@ from topox_core.fabrics.comparison.compare import run_one
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.execution import Layout
-from topox_core.model.lowering import lower
+from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import TRANSFER
 from topox_core.papers.card import Call, Card, CardRun, Choice, RowWords, answers
@@ -65,7 +65,7 @@ from topox_core.papers.topoopt_jobs import (
 )
 from topox_core.runs.executor import executor_for
 from topox_core.runs.run import finish, never
-from topox_core.schedule.replay import released_unrounded
+from topox_core.schedule.planning.replay import released_unrounded
 from topox_core.schedule.settings import Settings
 
 CARD = card_named("topox-table3")

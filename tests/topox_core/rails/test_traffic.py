@@ -16,7 +16,7 @@ from topox_core.fabrics.registry import FABRICS
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution
-from topox_core.model.lowering import lower
+from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import TRANSFER, transfer_ms
 from topox_core.rails.advice import byte_classes
@@ -38,12 +38,12 @@ from topox_core.rails.timing import durations_ms
 from topox_core.rails.window_lengths import MIB, by_class
 from topox_core.rails.windows import strip, windows_by_stage, windows_of_execution
 from topox_core.schedule.settings import Settings
-from topox_core.training.collectives import stage_update_ms
-from topox_core.training.graph import suggested_cluster
+from topox_core.training.costs.collectives import stage_update_ms
+from topox_core.training.costs.passes import chunk_passes
 from topox_core.training.job import JOBS, Job
-from topox_core.training.passes import chunk_passes
+from topox_core.training.pipeline.graph import suggested_cluster
+from topox_core.training.pipeline.program import Spread, instances
 from topox_core.training.plan import dealt
-from topox_core.training.program import Spread, instances
 
 PAPER = PRESETS["llama3-8b-perlmutter"]
 SMALL = changed(PRESETS["llama3-70b"], {"gpus": 32, "pipeline": 2, "data": 2, "microbatches": 4})

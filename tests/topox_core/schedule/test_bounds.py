@@ -27,8 +27,8 @@ from tests.topox_core.small_graphs import (
     random_graph,
     transfer,
 )
-from topox_core.model.lowering import lower
-from topox_core.model.lowering_choices import Lowering
+from topox_core.model.lowering.choices import Lowering
+from topox_core.model.lowering.lowering import lower
 from topox_core.model.transfer_graph import TRANSFER, durations_ms
 from topox_core.schedule.bounds.ancestor_bounds import (
     ancestor_bound,
@@ -44,9 +44,9 @@ from topox_core.schedule.engines.engine import Limits
 from topox_core.schedule.engines.printed import solve_printed
 from topox_core.schedule.kernels.propagation import Constraints, energy
 from topox_core.schedule.kernels.tasks import Precedence
-from topox_core.schedule.planner import Planner
-from topox_core.schedule.problem import Problem
-from topox_core.schedule.psplib import read_psplib
+from topox_core.schedule.planning.planner import Planner
+from topox_core.schedule.rcpsp.problem import Problem
+from topox_core.schedule.rcpsp.psplib import read_psplib
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve
 

@@ -11,7 +11,7 @@ from tests.topox_core.schedule.problem_builder import Fabric, build
 from tests.topox_core.small_graphs import cluster, graph, list_schedule, random_graph, transfer
 from topox_core.check.checker import check
 from topox_core.schedule.circuits.held_ports import changed_rows, per_slot
-from topox_core.schedule.result_file import to_record
+from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import Settings
 
 # From whom, to whom, first slot and slots.

@@ -34,11 +34,11 @@ from topox_core.schedule.engines import mip, step_model
 from topox_core.schedule.engines.engine import Answer, Limits, Progress
 from topox_core.schedule.engines.highs import solve_highs
 from topox_core.schedule.engines.printed import solve_printed
-from topox_core.schedule.feasibility import violation
-from topox_core.schedule.generation.list_scheduler import serial_schedule
-from topox_core.schedule.planner import prepare
-from topox_core.schedule.problem import Problem
-from topox_core.schedule.result_file import to_record
+from topox_core.schedule.planning.list_scheduler import serial_schedule
+from topox_core.schedule.planning.planner import prepare
+from topox_core.schedule.rcpsp.feasibility import violation
+from topox_core.schedule.rcpsp.problem import Problem
+from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.samples import load_sample
 

@@ -23,14 +23,14 @@ from tests.topox_core.small_graphs import cluster, list_schedule, random_graph
 from topox_core.check.checker import check
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.task_graph import TaskGraph
-from topox_core.schedule import planner as planning
 from topox_core.schedule.bounds.best_bound import best_bound
-from topox_core.schedule.feasibility import violation
-from topox_core.schedule.folding.fold import fold
-from topox_core.schedule.planner import Planner, SchedulePlan, prepare
-from topox_core.schedule.problem import Problem
-from topox_core.schedule.report import to_result
-from topox_core.schedule.result_file import to_record
+from topox_core.schedule.planning import planner as planning
+from topox_core.schedule.planning.fold import fold
+from topox_core.schedule.planning.planner import Planner, SchedulePlan, prepare
+from topox_core.schedule.rcpsp.feasibility import violation
+from topox_core.schedule.rcpsp.problem import Problem
+from topox_core.schedule.results.report import to_result
+from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.catalogue import generate
 

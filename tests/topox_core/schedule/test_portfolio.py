@@ -22,13 +22,13 @@ from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.engines.engine import Limits, Progress
 from topox_core.schedule.engines.solver_process import SolverProcess
-from topox_core.schedule.feasibility import violation
-from topox_core.schedule.generation.list_scheduler import serial_schedule
-from topox_core.schedule.planner import Planner, SchedulePlan
-from topox_core.schedule.portfolio import Portfolio, Team
-from topox_core.schedule.problem import Problem
-from topox_core.schedule.proof import root_phase
-from topox_core.schedule.source import TraceSource
+from topox_core.schedule.planning.list_scheduler import serial_schedule
+from topox_core.schedule.planning.planner import Planner, SchedulePlan
+from topox_core.schedule.planning.portfolio import Portfolio, Team
+from topox_core.schedule.planning.proof import root_phase
+from topox_core.schedule.rcpsp.feasibility import violation
+from topox_core.schedule.rcpsp.problem import Problem
+from topox_core.schedule.results.source import TraceSource
 
 
 def planner_of(problem: Problem, continuous: bool = False) -> Planner:

@@ -21,8 +21,8 @@ from topox_core.errors import InputError
 from topox_core.fabrics.planning.scheduled import run_scheduled, schedule
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering import lower
-from topox_core.model.lowering_choices import Lowering
+from topox_core.model.lowering.choices import Lowering
+from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import durations_ms
 from topox_core.papers.table_iii_runs import TABLE, lowered
@@ -30,20 +30,20 @@ from topox_core.runs.run import never
 from topox_core.schedule.bounds.unrounded import circuit_bound
 from topox_core.schedule.bounds.windows import coarsened
 from topox_core.schedule.circuits.held_ports import with_set_ups
-from topox_core.schedule.continuous import ContinuousPlans, plan_on_continuous_time
 from topox_core.schedule.engines.engine import Limits
-from topox_core.schedule.feasibility import violation
-from topox_core.schedule.fine_clock import (
+from topox_core.schedule.planning.continuous import ContinuousPlans, plan_on_continuous_time
+from topox_core.schedule.planning.fine_clock import (
     FineClock,
     continuous_bound,
     exact_ticks_per_ms,
     fine_problem,
 )
-from topox_core.schedule.planner import prepare
-from topox_core.schedule.portfolio import Portfolio
-from topox_core.schedule.reduction import ceil_units, reduce
-from topox_core.schedule.replay import replay
-from topox_core.schedule.result_file import to_record
+from topox_core.schedule.planning.planner import prepare
+from topox_core.schedule.planning.portfolio import Portfolio
+from topox_core.schedule.planning.replay import replay
+from topox_core.schedule.rcpsp.feasibility import violation
+from topox_core.schedule.rcpsp.reduction import ceil_units, reduce
+from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import carried_over, length_ms
 

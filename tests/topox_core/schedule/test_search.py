@@ -35,18 +35,18 @@ from topox_core.schedule.engines.disjunctions import (
 )
 from topox_core.schedule.engines.engine import Limits
 from topox_core.schedule.engines.highs import solve_highs
-from topox_core.schedule.feasibility import violation
-from topox_core.schedule.generation.list_scheduler import RULES, Generator, serial_schedule
 from topox_core.schedule.kernels.parallel import parallel
 from topox_core.schedule.kernels.slots import book, first_free, nothing_held
-from topox_core.schedule.planner import Planner, SchedulePlan, prepare
-from topox_core.schedule.problem import Problem
-from topox_core.schedule.report import to_result
-from topox_core.schedule.result_file import to_record
-from topox_core.schedule.search import local_search as halving
-from topox_core.schedule.search.local_search import LocalSearch, SuccessiveHalving
+from topox_core.schedule.planning import local_search as halving
+from topox_core.schedule.planning.list_scheduler import RULES, Generator, serial_schedule
+from topox_core.schedule.planning.local_search import LocalSearch, SuccessiveHalving
+from topox_core.schedule.planning.planner import Planner, SchedulePlan, prepare
+from topox_core.schedule.rcpsp.feasibility import violation
+from topox_core.schedule.rcpsp.problem import Problem
+from topox_core.schedule.results.report import to_result
+from topox_core.schedule.results.result_file import to_record
+from topox_core.schedule.results.source import TraceSource
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.source import TraceSource
 
 FABRICS = (
     Fabric(servers=4, switches=2, ports_per_server=2),

@@ -28,12 +28,12 @@ from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering_choices import Lowering
+from topox_core.model.lowering.choices import Lowering
 from topox_core.model.task_graph import Task
 from topox_core.schedule.engines import solver_process
 from topox_core.schedule.engines.waiting_workers import start_worker
-from topox_core.schedule.result import Result, gap
-from topox_core.schedule.result_file import from_record, to_record
+from topox_core.schedule.results.result import Result, gap
+from topox_core.schedule.results.result_file import from_record, to_record
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.schedule.solve import prove, solve
 from topox_core.workloads.samples import load_sample

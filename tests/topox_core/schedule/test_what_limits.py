@@ -10,8 +10,8 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.schedule.circuits.standing import crossed
+from topox_core.schedule.results.what_limits import busiest_ports, most_data, what_limits
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.what_limits import busiest_ports, most_data, what_limits
 from topox_core.workloads.samples import load_sample
 
 PORTS, COMPUTE = "the out-ports of server 0 are busy for", "computing alone takes at least 6 ms"

@@ -22,12 +22,12 @@ from topox_core.errors import InputError
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.execution import Layout
 from topox_core.model.task_graph import TaskGraph
-from topox_core.strategy.evaluator import FastEvaluator, computing_ms, laid_out, non_blocking
 from topox_core.strategy.models import named
-from topox_core.strategy.moves import SearchSettings
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.recommenders import dlrm
-from topox_core.strategy.search import alternate, first_strategy, search
+from topox_core.strategy.search.evaluator import FastEvaluator, computing_ms, laid_out, non_blocking
+from topox_core.strategy.search.moves import SearchSettings
+from topox_core.strategy.search.search import alternate, first_strategy, search
 from topox_core.strategy.strategy import (
     Placement,
     Strategy,

@@ -13,16 +13,7 @@ from topox_core.fabrics.crossover.passed_plans import PassedPlan
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.runs.run import finish
-from topox_core.studies.buying import (
-    DELAY,
-    Assumptions,
-    Question,
-    Row,
-    buying_study,
-    planned_at,
-    with_known_plans,
-)
-from topox_core.studies.buying_answer import (
+from topox_core.studies.buying.answer import (
     Slowest,
     beats,
     delays_between,
@@ -35,15 +26,7 @@ from topox_core.studies.buying_answer import (
     verdict,
     with_orders_of,
 )
-from topox_core.studies.buying_run import Answer, Turned, buying_run
-from topox_core.studies.buying_words import (
-    details,
-    finding,
-    network_rows,
-    questions_turned,
-    unfit_words,
-)
-from topox_core.studies.offers import (
+from topox_core.studies.buying.offers import (
     FIGURES,
     OFFERS,
     Estimate,
@@ -53,6 +36,23 @@ from topox_core.studies.offers import (
     offer_of,
     with_edit,
     with_edits,
+)
+from topox_core.studies.buying.question import (
+    DELAY,
+    Assumptions,
+    Question,
+    Row,
+    buying_study,
+    planned_at,
+    with_known_plans,
+)
+from topox_core.studies.buying.run import Answer, Turned, buying_run
+from topox_core.studies.buying.words import (
+    details,
+    finding,
+    network_rows,
+    questions_turned,
+    unfit_words,
 )
 from topox_core.studies.outcomes import fabric_case
 from topox_core.studies.study_run import PointRow, chains, with_harder_plans

@@ -23,9 +23,9 @@ from topox_core.check.checker import check
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution, Layout
-from topox_core.model.lowering import lower
+from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import Task
-from topox_core.schedule.result_file import to_record
+from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.topology.failures import Failure, fail_layout, repair, whole_rings
 from topox_core.topology.finder import VARIANTS, LayoutResult, demand_of, find_layout, ring_strides

@@ -18,9 +18,8 @@ from topox_core.errors import InputError
 from topox_core.io.task_graph_file import dump_graph_json, load_graph
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.task_graph import Task
-from topox_core.traces.astra_sim import read_network
-from topox_core.traces.chakra_in import Machine, import_chakra
-from topox_core.traces.chakra_nodes import (
+from topox_core.traces.chakra.astra_sim import read_network
+from topox_core.traces.chakra.nodes import (
     COLLECTIVE,
     COMPUTE,
     RECEIVE,
@@ -30,7 +29,8 @@ from topox_core.traces.chakra_nodes import (
     node_bytes,
     read_chakra,
 )
-from topox_core.traces.chakra_out import ChakraFiles
+from topox_core.traces.chakra.reading import Machine, import_chakra
+from topox_core.traces.chakra.writing import ChakraFiles
 from topox_core.traces.importing import Imported
 from topox_core.traces.run_graph import at_speed, replay_ms
 from topox_core.traces.source import ImportSettings, Refused, Source

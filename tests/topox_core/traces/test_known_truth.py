@@ -9,12 +9,12 @@ from tests.conftest import long_after, some
 from tests.topox_core.traces.made import JOBS, Call, Kernel, Style, Wait, recordings, simulate
 from tests.topox_core.traces.reading_back import imported, sources, status, unpacked
 from topox_core.papers.accuracy import RECORDINGS
-from topox_core.traces.chakra_in import import_chakra
+from topox_core.traces.chakra.reading import import_chakra
 from topox_core.traces.importing import import_kineto, inspect_run
-from topox_core.traces.recorded_run import read_run, step_of
+from topox_core.traces.recorded.recorded_run import read_run, step_of
+from topox_core.traces.recorded.windows import windows_of_step
 from topox_core.traces.run_graph import at_speed, recorded_time, replay_ms
 from topox_core.traces.source import ImportSettings, Source
-from topox_core.traces.windows import windows_of_step
 
 RECORDED = (25.0, 100.0, 400.0, 1600.0)
 ASKED = (10.0, 25.0, 100.0, 400.0, 1600.0, 1e5, 1e6)

@@ -15,8 +15,8 @@ from tests.topox_core.traces.reading_back import Events, communications, edited,
 from topox_core.errors import InputError
 from topox_core.io.limits import Limits
 from topox_core.traces.importing import inspect_run
-from topox_core.traces.kineto import read_kineto
-from topox_core.traces.recorded_run import read_run
+from topox_core.traces.recorded.kineto import read_kineto
+from topox_core.traces.recorded.recorded_run import read_run
 from topox_core.traces.source import ImportSettings, Refused, Source, format_of
 
 
@@ -69,7 +69,7 @@ def test_a_chunk_boundary_falls_anywhere(
 ) -> None:
     plain = imported({"rank0.json": one(files)}).graph.digest
     monkeypatch.setattr("topox_core.traces.source.PIECE", 701)
-    monkeypatch.setattr("topox_core.traces.event_stream.CHUNK", 3_001)
+    monkeypatch.setattr("topox_core.traces.recorded.event_stream.CHUNK", 3_001)
     for data in (one(files), gzip.compress(one(files))):
         assert imported({"rank0.json": data}).graph.digest == plain
 
@@ -221,5 +221,5 @@ def test_a_file_that_unpacks_to_too_much_is_refused_in_time() -> None:
 def test_too_many_events_are_refused(
     files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("topox_core.traces.kineto.RECORDING", Limits(1 << 30, 100))
+    monkeypatch.setattr("topox_core.traces.recorded.kineto.RECORDING", Limits(1 << 30, 100))
     assert "holds more than the 100 events of use" in error_of(one(files))

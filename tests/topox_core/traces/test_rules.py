@@ -30,7 +30,7 @@ from tests.topox_core.traces.reading_back import (
 from topox_core.errors import InputError
 from topox_core.traces.communication import element_bytes, parallelism_of
 from topox_core.traces.importing import Imported, import_kineto
-from topox_core.traces.recorded_run import read_host_trace
+from topox_core.traces.recorded.recorded_run import read_host_trace
 from topox_core.traces.run_graph import at_speed, replay_ms
 from topox_core.traces.source import ImportSettings, Refused, Source
 

@@ -14,11 +14,11 @@ from topox_core.cli.main import main
 from topox_core.errors import InputError
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import check_fits, load_graph
-from topox_core.traces.astra_sim import import_text, read_network
+from topox_core.traces.chakra.astra_sim import import_text, read_network
 from topox_core.traces.importing import Imported
-from topox_core.traces.recorded_run import read_run, step_of
+from topox_core.traces.recorded.recorded_run import read_run, step_of
+from topox_core.traces.recorded.windows import windows_of_step
 from topox_core.traces.source import ImportSettings, Source
-from topox_core.traces.windows import windows_of_step
 
 HEADER = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 16 pp: 12 ga: 24 all_gpus: 9216"
 ROWS = [

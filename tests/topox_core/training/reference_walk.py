@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from graphlib import TopologicalSorter
 
-from topox_core.training.collectives import Call
+from topox_core.training.costs.collectives import Call
 from topox_core.training.job import Job
+from topox_core.training.pipeline.program import Program, Step, instances
 from topox_core.training.plan import pass_order
-from topox_core.training.program import Program, Step, instances
 
 NEVER = float("inf")
 

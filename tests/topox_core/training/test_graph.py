@@ -14,16 +14,16 @@ from tests.topox_core.training.reference_walk import copies, length_ms, own_ms
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid.links import non_blocking, shared_fairly
 from topox_core.fabrics.run import FabricRequest
-from topox_core.model.lowering import lower
+from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.run import never
 from topox_core.schedule.settings import Settings
-from topox_core.training.collectives import Groups, stage_weights
-from topox_core.training.graph import Unfolding, suggested_cluster, task_graph
+from topox_core.training.costs.collectives import Groups, stage_weights
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
-from topox_core.training.program import Program
-from topox_core.training.steps import program
+from topox_core.training.pipeline.graph import Unfolding, suggested_cluster, task_graph
+from topox_core.training.pipeline.program import Program
+from topox_core.training.pipeline.steps import program
 
 # What a graph cannot hold: latencies on the network, and splitting messages that are not split anyway.
 PLAIN = {"machine__network_call_us": 0.0, "machine__network_step_us": 0.0}

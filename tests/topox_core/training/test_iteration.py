@@ -10,7 +10,7 @@ from tests.topox_core.training.random_jobs import jobs
 from tests.topox_core.training.reference_jobs import EXPECTED, JOBS, R1, R2
 from tests.topox_core.training.reference_walk import length_ms, reference_walk
 from topox_core.errors import InputError
-from topox_core.training.collectives import (
+from topox_core.training.costs.collectives import (
     Call,
     layer_exchanges,
     layer_gathers,
@@ -20,15 +20,15 @@ from topox_core.training.collectives import (
     stage_weights,
     strided,
 )
+from topox_core.training.costs.layer import layer_share, query_ms
+from topox_core.training.costs.memory import layer_activation_bytes
+from topox_core.training.costs.passes import layer_passes
 from topox_core.training.iteration import iteration, walk
 from topox_core.training.job import Job
-from topox_core.training.layer import layer_share, query_ms
 from topox_core.training.machine import MACHINES
-from topox_core.training.memory import layer_activation_bytes
-from topox_core.training.passes import layer_passes
+from topox_core.training.pipeline.steps import program
 from topox_core.training.plan import Plan, Schedule
 from topox_core.training.shape import Shape
-from topox_core.training.steps import program
 
 CLOSE = 1e-6
 

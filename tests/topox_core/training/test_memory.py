@@ -6,18 +6,18 @@ from itertools import pairwise
 import pytest
 
 from tests.topox_core.training.reference_jobs import R1, R4, R5, R6
-from topox_core.training.collectives import stage_weights
+from topox_core.training.costs.collectives import stage_weights
+from topox_core.training.costs.layer import layer_share
+from topox_core.training.costs.memory import fits, layer_activation_bytes, memory, stage_memory
 from topox_core.training.job import JOBS, Job
-from topox_core.training.layer import layer_share
 from topox_core.training.machine import MACHINES
-from topox_core.training.measurements import (
+from topox_core.training.measured.measurements import (
     Measured,
     calibration_rows,
     megatron_rows,
     production_rows,
     uncalibrated_rows,
 )
-from topox_core.training.memory import fits, layer_activation_bytes, memory, stage_memory
 from topox_core.training.plan import Plan
 from topox_core.training.shape import Shape
 

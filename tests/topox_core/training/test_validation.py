@@ -16,7 +16,7 @@ from topox_core.io.task_graph_file import check_fits
 from topox_core.training.iteration import iteration, pieces
 from topox_core.training.job import JOBS, Job
 from topox_core.training.machine import MACHINES, figures
-from topox_core.training.measurements import (
+from topox_core.training.measured.measurements import (
     CALIBRATION_FILE,
     FITTED,
     benchmark_rows,
@@ -26,7 +26,7 @@ from topox_core.training.measurements import (
     read_measured,
     uncalibrated_rows,
 )
-from topox_core.training.validation import (
+from topox_core.training.measured.validation import (
     agreement,
     by_model,
     off_on,

@@ -17,7 +17,7 @@ from tests.topox_ui.conftest import (
 from topox_core.errors import InputError
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.io.task_graph_file import dump_graph_json
-from topox_core.schedule.result_file import to_record
+from topox_core.schedule.results.result_file import to_record
 from topox_core.workloads.samples import load_sample
 from topox_ui.answers import keeping
 from topox_ui.answers.solving import Case, listing

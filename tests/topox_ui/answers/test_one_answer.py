@@ -21,12 +21,12 @@ from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.run import JobRequest
 from topox_core.io.exports import cross_connects_record, tasks_csv
-from topox_core.io.perfetto import perfetto_trace
+from topox_core.io.foreign.perfetto import perfetto_trace
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.runs.run import never
-from topox_core.schedule.result_file import to_record
+from topox_core.schedule.results.result_file import to_record
+from topox_core.schedule.results.story import finding
 from topox_core.schedule.settings import FREE, Settings
-from topox_core.schedule.story import finding
 from topox_core.tdm.model.jobs import Reading
 from topox_core.tdm.model.jobs_file import load_job_sample
 from topox_core.workloads.samples import SAMPLES, load_sample

@@ -37,7 +37,7 @@ from topox_core.fabrics.crossover.sweep import DELAYS_MS, SPEEDS_GBPS
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS, SPOKEN
 from topox_core.fabrics.run import FabricRequest, JobRequest
-from topox_core.model.lowering import lower
+from topox_core.model.lowering.lowering import lower
 from topox_core.runs.run import never
 from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.settings import FREE, Settings

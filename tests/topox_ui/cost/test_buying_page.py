@@ -19,11 +19,11 @@ from topox_core.cli.main import main
 from topox_core.fabrics.crossover.passed_plans import KnownPlans, PassedPlan
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.runs.executor import LocalExecutor
-from topox_core.schedule.result import Result
-from topox_core.studies.buying import Question, Row, with_known_plans
-from topox_core.studies.buying_answer import verdict
-from topox_core.studies.buying_run import Answer
-from topox_core.studies.offers import OFFERS, load_offers
+from topox_core.schedule.results.result import Result
+from topox_core.studies.buying.answer import verdict
+from topox_core.studies.buying.offers import OFFERS, load_offers
+from topox_core.studies.buying.question import Question, Row, with_known_plans
+from topox_core.studies.buying.run import Answer
 from topox_core.studies.study import load_study
 from topox_core.studies.subject import Subject, resolve
 from topox_core.workloads.samples import SAMPLES, load_sample

@@ -23,7 +23,7 @@ from tests.topox_ui.conftest import (
 from topox_core.papers.card import Card, Choice
 from topox_core.papers.catalogue import CARDS, CLAIMS, shipped_answers
 from topox_core.papers.rows import Answer, Row, counts_of
-from topox_core.training.measurements import CALIBRATION_FILE
+from topox_core.training.measured.measurements import CALIBRATION_FILE
 
 GALLERY = "Papers"
 TOY = {"gallery.card": "toy"}

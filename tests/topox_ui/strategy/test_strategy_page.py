@@ -23,19 +23,19 @@ from tests.topox_ui.conftest import (
 )
 from topox_core.fabrics.registry import FABRICS
 from topox_core.figures.strategy import plan_word
-from topox_core.strategy.evaluator import FastEvaluator, non_blocking
 from topox_core.strategy.fabric_table import strategy_table
 from topox_core.strategy.models import MODELS, named
-from topox_core.strategy.moves import SearchSettings
 from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
 from topox_core.strategy.plans import best_plans
-from topox_core.strategy.search import search
+from topox_core.strategy.search.evaluator import FastEvaluator, non_blocking
+from topox_core.strategy.search.moves import SearchSettings
+from topox_core.strategy.search.search import search
 from topox_core.strategy.strategy import dump_strategy
-from topox_core.training.graph import task_graph
 from topox_core.training.iteration import iteration
 from topox_core.training.machine import MACHINES
+from topox_core.training.measured.validation import off_on
+from topox_core.training.pipeline.graph import task_graph
 from topox_core.training.shape import SHAPES
-from topox_core.training.validation import off_on
 from topox_core.workloads.samples import SAMPLES
 from topox_core.workloads.workload import job_of
 

@@ -7,8 +7,8 @@ from topox_core.errors import InputError
 from topox_core.fabrics.comparison.compare import EQUAL, fastest, same_time, undecided
 from topox_core.fabrics.registry import ENTRIES, PAYS_DELAY, SPOKEN
 from topox_core.fabrics.run import FabricRun
-from topox_core.model.algorithm_choice import RING, RING_KINDS
-from topox_core.schedule.result import gap
+from topox_core.model.lowering.algorithm_choice import RING, RING_KINDS
+from topox_core.schedule.results.result import gap
 from topox_core.text.numbers import (
     at_delay,
     capitalised,

@@ -38,7 +38,7 @@ from topox_core.model.transfer_graph import (
 from topox_core.runs.run import Stop
 from topox_core.schedule.bounds.unrounded import circuit_bound
 from topox_core.schedule.kernels.known_order import Holders, Orders, around
-from topox_core.schedule.replay import starts_in_order
+from topox_core.schedule.planning.replay import starts_in_order
 from topox_core.text.numbers import short
 
 # Iterations on demand in a row until they come back to one that was there: 2,000 random graphs took

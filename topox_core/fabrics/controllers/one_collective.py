@@ -17,8 +17,13 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.fabrics.kernels.split_steps import Pattern, StepTimes, best_pattern, shared_steps
 from topox_core.io.limits import check_one_of
-from topox_core.model.algorithm_choice import RING_KINDS
-from topox_core.model.collective_steps import ALGORITHMS, Shape, divisor_near_root, step_list
+from topox_core.model.lowering.algorithm_choice import RING_KINDS
+from topox_core.model.lowering.collective_steps import (
+    ALGORITHMS,
+    Shape,
+    divisor_near_root,
+    step_list,
+)
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import FloatArray, IntArray
 from topox_core.runs.run import Stop, never
@@ -82,7 +87,7 @@ class OneCollective:
     Parameters
     ----------
     kind, algorithm
-        Of :data:`~topox_core.model.collective_steps.ALGORITHMS`.
+        Of :data:`~topox_core.model.lowering.collective_steps.ALGORITHMS`.
     members, ports
         Members, and ports of each, on as many parallel switches.
     tensor_ms

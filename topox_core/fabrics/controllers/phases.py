@@ -26,7 +26,7 @@ from topox_core.fabrics.controllers.circuits import Profile, circuit_run
 from topox_core.fabrics.fluid.simulator import go_on
 from topox_core.fabrics.kernels.circuit_requests import first_come_first_served, unused
 from topox_core.fabrics.run import FabricRequest, FabricRun
-from topox_core.model.csr import grouped, ranks, row_of_entry
+from topox_core.model.arrays.csr import grouped, ranks, row_of_entry
 from topox_core.model.transfer_graph import IntArray, TransferGraph
 from topox_core.runs.latest import Latest
 from topox_core.runs.run import Stop

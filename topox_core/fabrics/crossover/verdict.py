@@ -31,7 +31,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Execution
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.run import Stop, never
-from topox_core.schedule.replay import replayed_on_circuits
+from topox_core.schedule.planning.replay import replayed_on_circuits
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.text.numbers import delay_in_sentence, enumeration, time
 

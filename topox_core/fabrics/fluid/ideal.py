@@ -23,7 +23,7 @@ from topox_core.fabrics.kernels.state import TaskTables, fresh
 from topox_core.fabrics.options import GIVEN
 from topox_core.fabrics.registry import ENTRIES
 from topox_core.fabrics.run import FabricRequest, FabricRun
-from topox_core.model.csr import ranks, row_of_entry
+from topox_core.model.arrays.csr import ranks, row_of_entry
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.transfer_graph import (
     TRANSFER,
@@ -34,7 +34,7 @@ from topox_core.model.transfer_graph import (
     work_bytes,
 )
 from topox_core.runs.run import Stop
-from topox_core.schedule.replay import replayed
+from topox_core.schedule.planning.replay import replayed
 
 FAIR, URGENT, AS_PLANNED = "fair shares", "the most urgent first", "in the order of the plan"
 SEARCHED = "in the best of many orders"

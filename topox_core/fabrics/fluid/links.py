@@ -25,8 +25,8 @@ from topox_core.fabrics.fluid.simulator import (
 from topox_core.fabrics.kernels.state import TaskTables
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest, FabricRun, Traffic
+from topox_core.model.arrays.csr import entries_of, grouped, row_pointer
 from topox_core.model.cluster import Cluster
-from topox_core.model.csr import entries_of, grouped, row_pointer
 from topox_core.model.execution import Circuits, Execution, Layout
 from topox_core.model.transfer_graph import (
     TRANSFER,

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from topox_core.errors import refuse_if
 from topox_core.fabrics.kernels.events import advance, begin, resume, unsent
 from topox_core.fabrics.kernels.state import ENDED, NOW, State, TaskTables, fresh
+from topox_core.model.arrays.csr import flattened, pointer_of, row_pointer
 from topox_core.model.cluster import Cluster
-from topox_core.model.csr import flattened, pointer_of, row_pointer
 from topox_core.model.transfer_graph import (
     COMPUTE,
     TRANSFER,

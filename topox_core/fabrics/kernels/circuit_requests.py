@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from topox_core.compiled import compiled, compiled_in_place
 from topox_core.fabrics.kernels.state import earlier
-from topox_core.model.heap import pop, push
+from topox_core.model.arrays.heap import pop, push
 from topox_core.model.transfer_graph import FloatArray, IntArray
 from topox_core.schedule.kernels.known_order import (
     DEVICE,

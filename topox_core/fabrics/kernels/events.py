@@ -27,7 +27,7 @@ from topox_core.fabrics.kernels.state import (
     State,
     TaskTables,
 )
-from topox_core.model.heap import pop, push
+from topox_core.model.arrays.heap import pop, push
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray
 
 

@@ -22,7 +22,7 @@ from topox_core.fabrics.kernels.state import (
     State,
     TaskTables,
 )
-from topox_core.model.heap import pop, push
+from topox_core.model.arrays.heap import pop, push
 
 SAFE = 1.0 - 1e-9  # rates this close below the first change are filled again: floats only
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.compiled import compiled
-from topox_core.model.heap import Heap
+from topox_core.model.arrays.heap import Heap
 from topox_core.model.transfer_graph import FloatArray, IntArray
 
 TIE = 1e-12

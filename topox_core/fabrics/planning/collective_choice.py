@@ -16,7 +16,8 @@ from topox_core.fabrics.controllers.one_collective import MAX_MEMBERS, MAX_PORTS
 from topox_core.fabrics.fixed.static import run_static
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
-from topox_core.model.algorithm_choice import (
+from topox_core.model.cluster import Cluster
+from topox_core.model.lowering.algorithm_choice import (
     DEFAULT,
     Choice,
     collective_key,
@@ -25,10 +26,9 @@ from topox_core.model.algorithm_choice import (
     on_rings,
     step_transfers,
 )
-from topox_core.model.cluster import Cluster
-from topox_core.model.collective_steps import ALGORITHMS, divisor_near_root
-from topox_core.model.lowering import lower
-from topox_core.model.lowering_choices import Lowering
+from topox_core.model.lowering.choices import Lowering
+from topox_core.model.lowering.collective_steps import ALGORITHMS, divisor_near_root
+from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import COLLECTIVE_KINDS, Task, TaskGraph
 from topox_core.model.transfer_graph import TransferGraph, transfer_ms
 from topox_core.runs.run import never

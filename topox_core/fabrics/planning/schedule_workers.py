@@ -11,7 +11,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.executor import REMEMBERED, LocalExecutor, Shared
 from topox_core.runs.latest import Latest
-from topox_core.schedule.result import Result
+from topox_core.schedule.results.result import Result
 from topox_core.schedule.settings import Settings
 
 IDLE_S = 600.0  # then a worker without work ends and gives its memory back

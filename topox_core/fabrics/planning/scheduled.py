@@ -39,15 +39,15 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.run import Stop, never
 from topox_core.schedule.bounds.unrounded import Bound, circuit_bound
 from topox_core.schedule.circuits.held_ports import Booking
-from topox_core.schedule.planner import Prepared, SchedulePlan
-from topox_core.schedule.problem import Int
-from topox_core.schedule.proof import Proof
-from topox_core.schedule.reduction import Reduction, reduce
-from topox_core.schedule.replay import Replay, first_ms, starts_in_order
-from topox_core.schedule.result import Result
+from topox_core.schedule.planning.planner import Prepared, SchedulePlan
+from topox_core.schedule.planning.proof import Proof
+from topox_core.schedule.planning.replay import Replay, first_ms, starts_in_order
+from topox_core.schedule.rcpsp.problem import Int
+from topox_core.schedule.rcpsp.reduction import Reduction, reduce
+from topox_core.schedule.results.result import Result
+from topox_core.schedule.results.source import TraceSource
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import OnPoint, prove as prove_with, solve
-from topox_core.schedule.source import TraceSource
 
 
 def run_in_collective(request: FabricRequest, stop: Stop) -> FabricRun:

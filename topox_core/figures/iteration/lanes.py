@@ -36,7 +36,7 @@ from topox_core.figures.template import (
     time_image,
     upright,
 )
-from topox_core.model.csr import ranges
+from topox_core.model.arrays.csr import ranges
 from topox_core.model.execution import Circuits, Execution, ports_in_use
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, IntArray
 from topox_core.text.numbers import time

@@ -35,9 +35,9 @@ from topox_core.labs.hand_schedule import (
     planned,
 )
 from topox_core.labs.lab import LESSON_SETTINGS
+from topox_core.model.arrays.groups import by_key
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
-from topox_core.model.groups import by_key
 from topox_core.model.task_graph import Task, TaskGraph
 
 RECEIVES = -2  # in place of a port: the lane of what a server with one port receives

@@ -27,7 +27,7 @@ from topox_core.figures.template import (
 from topox_core.papers import accuracy
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import seconds, short
-from topox_core.training.validation import Compared
+from topox_core.training.measured.validation import Compared
 
 BAND = 0.1
 Kind = Literal["calibration", "test", "table"]

@@ -22,7 +22,7 @@ from topox_core.io.tables import as_meant, harmless, read_table
 from topox_core.labs.classroom.answers import Answers, AnswersFile, load_answers
 from topox_core.labs.classroom.grading import Explanations, Grade, grade
 from topox_core.labs.lab import Lab, Texts, texts_in
-from topox_core.model.groups import by_key
+from topox_core.model.arrays.groups import by_key
 
 ENDING = ".answers.json"
 MAX_FILES = 2_000

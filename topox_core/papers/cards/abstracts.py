@@ -18,7 +18,7 @@ from topox_core.fabrics.controllers.gated_iterations import (
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering import lower
+from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.papers.card import CardRun, Rows, Settings

@@ -18,11 +18,11 @@ from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, gpus, technolo
 from topox_core.rails.timing import static_ports
 from topox_core.strategy.plans import jobs
 from topox_core.text.numbers import short
-from topox_core.training.collectives import layer_exchanges
+from topox_core.training.costs.collectives import layer_exchanges
+from topox_core.training.costs.memory import fits, stage_memory
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES
-from topox_core.training.memory import fits, stage_memory
 from topox_core.training.plan import Plan, dealt
 from topox_core.training.shape import SHAPES
 

@@ -7,7 +7,7 @@ from itertools import repeat
 import numpy as np
 
 from topox_core.errors import refuse_if
-from topox_core.model.groups import by_key
+from topox_core.model.arrays.groups import by_key
 from topox_core.papers.card import CardRun, Rows, Settings
 from topox_core.papers.rows import LEVEL
 from topox_core.rails.advice import byte_classes

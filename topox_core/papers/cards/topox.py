@@ -19,10 +19,10 @@ from topox_core.papers.table_iii_runs import (
 )
 from topox_core.papers.topoopt_jobs import fabric_ms
 from topox_core.schedule.settings import Settings as PlannerSettings
+from topox_core.training.costs.memory import memory
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
 from topox_core.training.machine import MACHINES
-from topox_core.training.memory import memory
 from topox_core.training.plan import Plan, Schedule
 from topox_core.training.shape import SHAPES
 

@@ -8,7 +8,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from topox_core.model.csr import row_of_entry
+from topox_core.model.arrays.csr import row_of_entry
 from topox_core.rails.control.jobs import Ahead, OnDemand
 from topox_core.rails.iteration import COMPUTE, Message
 from topox_core.rails.timing import SIDES

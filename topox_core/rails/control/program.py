@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.model.csr import grouped, row_of_entry
+from topox_core.model.arrays.csr import grouped, row_of_entry
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.iteration import COMPUTE, SEND, RailIteration, senders
 from topox_core.rails.timing import PortUse

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topox_core.model.loads import Load, load_bound
-from topox_core.model.passes import heads, tails
+from topox_core.model.arrays.loads import Load, load_bound
+from topox_core.model.arrays.passes import heads, tails
 from topox_core.schedule.bounds.unrounded import (
     THRESHOLDS,
     load_in_words,
@@ -13,7 +13,7 @@ from topox_core.schedule.bounds.unrounded import (
     path_in_words,
 )
 from topox_core.schedule.kernels.loads import pair_load_bound
-from topox_core.schedule.problem import Int, Problem
+from topox_core.schedule.rcpsp.problem import Int, Problem
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from topox_core.model.algorithm_choice import DEFAULT, on_rings
+from topox_core.model.arrays.csr import grouped, row_of_entry, row_pointer
 from topox_core.model.cluster import Cluster
-from topox_core.model.csr import grouped, row_of_entry, row_pointer
 from topox_core.model.facts import longest_chain
-from topox_core.model.lowering import lower
+from topox_core.model.lowering.algorithm_choice import DEFAULT, on_rings
+from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import COLLECTIVE_KINDS, TaskGraph
 from topox_core.model.transfer_graph import (
     TRANSFER,

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from topox_core.model.csr import grouped, pointer_of
+from topox_core.model.arrays.csr import grouped, pointer_of
 from topox_core.runs.run import AfterSeconds, Stop, any_of, never
 from topox_core.schedule.bounds.ancestor_bounds import (
     ancestor_bound,
@@ -27,8 +27,8 @@ from topox_core.schedule.kernels.propagation import (
     shave,
 )
 from topox_core.schedule.kernels.tasks import Precedence
-from topox_core.schedule.problem import Int, Problem
-from topox_core.schedule.source import HEADS_AND_TAILS, PROPAGATION
+from topox_core.schedule.rcpsp.problem import Int, Problem
+from topox_core.schedule.results.source import HEADS_AND_TAILS, PROPAGATION
 
 # Single starts of larger problems are not tried: a pass would take longer than it saves.
 SHAVED_TASKS = 4000

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.model.arrays.csr import grouped, row_of_entry
 from topox_core.model.cluster import Cluster
-from topox_core.model.csr import grouped, row_of_entry
 from topox_core.model.transfer_graph import (
     COMPUTE,
     TRANSFER,

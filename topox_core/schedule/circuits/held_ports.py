@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.model.csr import Whole, entries_of, grouped
+from topox_core.model.arrays.csr import Whole, entries_of, grouped
+from topox_core.model.arrays.intervals import Line
 from topox_core.model.execution import Circuits, PortsHeld
-from topox_core.model.intervals import Line
-from topox_core.schedule.feasibility import first_overfull, violation
 from topox_core.schedule.kernels.colouring import colour_slots
-from topox_core.schedule.problem import Int, Int32, Problem, SwitchNetwork
+from topox_core.schedule.rcpsp.feasibility import first_overfull, violation
+from topox_core.schedule.rcpsp.problem import Int, Int32, Problem, SwitchNetwork
 
 NOT_CARRIED = -1
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from topox_core.compiled import at_once
+from topox_core.model.arrays.csr import entries_of, grouped
 from topox_core.model.cluster import Cluster
-from topox_core.model.csr import entries_of, grouped
 from topox_core.model.execution import Circuits, Execution, Layout, PathRates
 from topox_core.model.transfer_graph import TRANSFER, IntArray, latency_ms, work_bytes
 from topox_core.schedule.kernels.colouring import colour_slots

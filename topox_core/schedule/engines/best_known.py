@@ -19,9 +19,9 @@ from topox_core.schedule.engines.engine import (
     Solve,
     StoppedBy,
 )
-from topox_core.schedule.generation.list_scheduler import serial_schedule
-from topox_core.schedule.problem import Int, Problem
-from topox_core.schedule.source import ELSEWHERE, LOADS, TraceSource
+from topox_core.schedule.planning.list_scheduler import serial_schedule
+from topox_core.schedule.rcpsp.problem import Int, Problem
+from topox_core.schedule.results.source import ELSEWHERE, LOADS, TraceSource
 
 
 @dataclass

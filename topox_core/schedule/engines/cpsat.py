@@ -32,8 +32,8 @@ from topox_core.schedule.engines.engine import (
     OnProgress,
 )
 from topox_core.schedule.engines.set_up_neighbourhoods import search_with_set_ups
-from topox_core.schedule.problem import Problem
-from topox_core.schedule.source import ENGINES, PROPAGATION
+from topox_core.schedule.rcpsp.problem import Problem
+from topox_core.schedule.results.source import ENGINES, PROPAGATION
 
 SOURCE = ENGINES["cpsat"]
 BOUND_BY = "constraint search (CP-SAT)"

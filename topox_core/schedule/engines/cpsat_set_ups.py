@@ -23,7 +23,7 @@ from topox_core.schedule.circuits.held_ports import (
 from topox_core.schedule.engines.cpsat_model import Choice, Model, Value
 from topox_core.schedule.engines.disjunctions import Pair, Side, pairs_within, sides_of
 from topox_core.schedule.engines.engine import Ended, Limits
-from topox_core.schedule.problem import Int32, Problem
+from topox_core.schedule.rcpsp.problem import Int32, Problem
 
 End = tuple[int, bool]  # a transfer, and whether at its source
 

@@ -12,8 +12,8 @@ from typing import Literal, Protocol
 
 from topox_core.runs.run import Stop, never
 from topox_core.schedule.circuits.held_ports import Solution
-from topox_core.schedule.problem import Problem
-from topox_core.schedule.source import TraceSource
+from topox_core.schedule.rcpsp.problem import Problem
+from topox_core.schedule.results.source import TraceSource
 
 Status = Literal["optimal", "feasible", "infeasible", "unknown"]
 # ``lowering``: a proof for the rings and algorithms that were chosen, not for all that may be.

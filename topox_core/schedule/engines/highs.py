@@ -19,8 +19,8 @@ from topox_core.schedule.engines.engine import (
     OnProgress,
 )
 from topox_core.schedule.engines.step_model import StepModel
-from topox_core.schedule.problem import Int, Problem
-from topox_core.schedule.source import ENGINES, PROPAGATION
+from topox_core.schedule.rcpsp.problem import Int, Problem
+from topox_core.schedule.results.source import ENGINES, PROPAGATION
 
 SOURCE = ENGINES["highs"]
 BOUND_BY = "branch and bound (HiGHS, step formulation)"

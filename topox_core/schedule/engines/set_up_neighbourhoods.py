@@ -14,8 +14,8 @@ from topox_core.schedule.circuits.held_ports import Solution, carried_tasks
 from topox_core.schedule.engines.best_known import BestKnown
 from topox_core.schedule.engines.cpsat_model import Choice, Model, Value
 from topox_core.schedule.engines.disjunctions import Bools, pairs_in_turn
-from topox_core.schedule.problem import Int32, Problem
-from topox_core.schedule.source import TraceSource
+from topox_core.schedule.rcpsp.problem import Int32, Problem
+from topox_core.schedule.results.source import TraceSource
 
 SOURCE = TraceSource("neighbourhoods", "CP-SAT neighbourhoods with set-ups")
 FREE_TASKS, FEWEST, MAX = 40, 10, 400

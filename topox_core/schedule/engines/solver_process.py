@@ -19,8 +19,8 @@ from topox_core.schedule.engines.engine import (
     StoppedBy,
 )
 from topox_core.schedule.engines.waiting_workers import close_pipe, start_worker, worker_of
-from topox_core.schedule.problem import Problem
-from topox_core.schedule.source import ENGINES
+from topox_core.schedule.rcpsp.problem import Problem
+from topox_core.schedule.results.source import ENGINES
 
 # Asked to stop, or past its time limit, a solver gets this long to end by itself; HiGHS often does
 # not listen for seconds, and killing it loses nothing, because all it found has been told.

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.model.csr import row_pointer
+from topox_core.model.arrays.csr import row_pointer
 from topox_core.runs.run import Stop
 from topox_core.tdm.kernels.grouping import (
     Points,

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.model.csr import row_pointer
+from topox_core.model.arrays.csr import row_pointer
 from topox_core.runs.run import Stop
 from topox_core.tdm.kernels.grouping import (
     OrderedJobs,

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from topox_core.errors import InputError, refuse_if
+from topox_core.model.arrays.waiting_order import last_end
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import (
     COLLECTIVE_KINDS,
@@ -18,7 +19,6 @@ from topox_core.model.task_graph import (
     Task,
     TaskGraph,
 )
-from topox_core.model.waiting_order import last_end
 from topox_core.tdm.mixes.deployment import Placement
 from topox_core.tdm.model.jobs import MAX_UNITS, Collective, Job, Jobs, PodNetwork
 from topox_core.tdm.model.jobs_file import MAX_JOBS, check_network, validated

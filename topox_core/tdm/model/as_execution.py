@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from topox_core.errors import refuse_if
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution
-from topox_core.model.lowering import lower
+from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.tdm.model.jobs import NOBODY, PULL, PUSH, Cycle, Jobs, Phase, Round
 from topox_core.tdm.model.rounds import after_push_s, aggregates

@@ -1,0 +1,1 @@
+"""Other tools' files: InfraGraph, FlexNet, Perfetto, and their YAML."""

@@ -1,0 +1,1 @@
+"""Rows, groups, heaps and orders of numbers that several rooms compute with."""

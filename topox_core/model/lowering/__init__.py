@@ -1,0 +1,1 @@
+"""Collectives as transfers: algorithms, the choice between them and their steps."""

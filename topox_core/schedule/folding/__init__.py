@@ -1,1 +1,0 @@
-"""Equal replicas folded into one, solved, and unfolded."""

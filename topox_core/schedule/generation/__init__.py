@@ -1,1 +1,0 @@
-"""List scheduling: priority rules and schedule generation."""

@@ -1,1 +1,0 @@
-"""Local search, and successive halving of several."""

@@ -1,0 +1,1 @@
+"""Which switch: the question, its runs, answer, words and offers."""

@@ -1,0 +1,1 @@
+"""Chakra's and ASTRA-sim's files: nodes, reading and writing."""

@@ -1,0 +1,1 @@
+"""What a layer, its passes, collectives and memory take."""

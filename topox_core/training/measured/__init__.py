@@ -1,0 +1,1 @@
+"""Measurements of real runs, and how far predictions are off."""
