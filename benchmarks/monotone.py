@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from topox_core.fabrics.comparison.compare import compare
-from topox_core.fabrics.crossover.passed_plans import PassedPlan, with_passed_plans
+from topox_core.fabrics.crossover.passed_plans import PassedPlan, PlanChoice
 from topox_core.fabrics.registry import BY_RULE, FABRICS
 from topox_core.fabrics.run import FabricRun, JobRequest
 from topox_core.io.task_graph_rules import validated
@@ -88,7 +88,7 @@ def along(
         times = {name: run.iteration_ms for name, run in runs.items()}
         result = runs["scheduled"].result
         assert result is not None
-        passed = with_passed_plans(JobRequest(graph, cluster, SETTINGS), result, plans)
+        passed = PlanChoice(result).among(JobRequest(graph, cluster, SETTINGS), plans)
         assert passed.makespan_ms is not None
         times[PASSED] = passed.makespan_ms
         plans += [one for one in (PassedPlan.of(result), PassedPlan.of(passed)) if one is not None]

@@ -21,8 +21,8 @@ sys.path.insert(0, str(ROOT))
 from topox_core.claims.cells import POINTS, rivals_run  # noqa: E402
 from topox_core.fabrics.crossover.passed_plans import (  # noqa: E402
     PassedPlan,
+    PlanChoice,
     best_passed,
-    with_passed_plans,
 )
 from topox_core.fabrics.planning.scheduled import schedule  # noqa: E402
 from topox_core.fabrics.run import FabricRun, JobRequest  # noqa: E402
@@ -102,7 +102,7 @@ def plan_for_another_delay(case: Case, result: Result) -> tuple[Result | None, R
     for delay_ms in sorted(delays):
         made = schedule(case.graph, case.at_delay(delay_ms).cluster, job.settings)
         plan = PassedPlan.of(made)
-        passed = with_passed_plans(job, result, () if plan is None else (plan,))
+        passed = PlanChoice(result).among(job, () if plan is None else (plan,))
         if (passed.makespan_ms or 0.0) < (shortest.makespan_ms or 0.0) * (1 - 1e-9):
             best, shortest = made.alternative or made, passed
     return best, shortest

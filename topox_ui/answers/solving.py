@@ -17,7 +17,7 @@ from streamlit.runtime.scriptrunner import StopException
 from topox_core.check.checker import check
 from topox_core.check.report import CheckReport
 from topox_core.errors import InputError
-from topox_core.fabrics.crossover.passed_plans import KnownPlans, PassedPlan, with_passed_plans
+from topox_core.fabrics.crossover.passed_plans import KnownPlans, PassedPlan, PlanChoice
 from topox_core.fabrics.fluid.simulator import Stopped
 from topox_core.fabrics.planning.schedule_workers import ScheduleWorkers
 from topox_core.fabrics.planning.scheduled import prove, schedule
@@ -415,9 +415,8 @@ def result_shown(case: Case) -> Result | None:
 def with_plans(case: Case, result: Result) -> Result:
     """Return a result of a case, or the plan for a harder setting that is shorter; easier ones hear of it."""
     known_plans().add(case.job_key, PassedPlan.of(result))
-    plans = plans_of(case)
-    which = [(plan.cluster.digest[:8], float(plan.end_ms.max(initial=0))) for plan in plans]
-    shown = _with_plans(f"{token(case, result)}|{which}", case, result, plans)
+    job = JobRequest(case.graph, case.cluster, listing(case.settings))
+    shown = _choice(token(case, result), result).among(job, plans_of(case))
     if _of_loaded(case):
         PLAN.set(_plan_words(shown))
     return shown
@@ -443,16 +442,9 @@ def _plan_words(result: Result) -> str:
     return f"{result.makespan_ms:.6g} ms, {found}; bound {result.bound_ms:.6g} ms; digest of its start times {digest}"
 
 
-# Mostly the very result that is given, which is not to be weighed twice.
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _with_plans(
-    key: str,  # noqa: ARG001
-    _case: Case,
-    _result: Result,
-    _plans: tuple[PassedPlan, ...],
-) -> Result:
-    job = JobRequest(_case.graph, _case.cluster, listing(_case.settings))
-    return with_passed_plans(job, _result, _plans)
+def _choice(key: str, _result: Result) -> PlanChoice:  # noqa: ARG001
+    return PlanChoice(_result)
 
 
 def token(case: Case, result: Result) -> str:

@@ -16,7 +16,7 @@ from tests.topox_core.small_graphs import cluster, compute, graph, random_graph,
 from topox_core.api import load_cluster, load_graph
 from topox_core.check.checker import check
 from topox_core.fabrics.comparison.compare import compare, run_with_best_lowering
-from topox_core.fabrics.crossover.passed_plans import PassedPlan, with_passed_plans
+from topox_core.fabrics.crossover.passed_plans import PassedPlan, PlanChoice
 from topox_core.fabrics.fluid.ideal import priority_tables, ran_by_rank, run_ideal
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.planning.scheduled import Controllers
@@ -255,7 +255,7 @@ def assert_monotone(
     for of in clusters:
         job = JobRequest(task_graph, of, settings)
         alone = run_with_best_lowering("scheduled", job).result
-        passed = with_passed_plans(job, alone, plans)
+        passed = PlanChoice(alone).among(job, plans)
         for harder, harder_ms in before:
             if is_easier(of, harder):
                 assert passed.makespan_ms <= harder_ms * SLACK, (of, harder)
@@ -368,13 +368,40 @@ def test_a_plan_comes_back_with_its_own_lowering_and_for_a_longer_delay_only_if_
     plan = PassedPlan.of(run_with_best_lowering("scheduled", slow).result)
     quick = JobRequest(task_graph, of, replace(QUICK, switching="planned"))
     alone = run_with_best_lowering("scheduled", quick).result
-    passed = with_passed_plans(quick, alone, [plan])
+    passed = PlanChoice(alone).among(quick, [plan])
     assert passed.makespan_ms < alone.makespan_ms
     assert passed.execution.graph.lowering.rings == 2
     assert check(task_graph, of, to_record(passed)).ok
     slower = replace(quick, cluster=of.changed(reconfiguration_ms=2.0))
     planned = run_with_best_lowering("scheduled", slower).result
-    later = with_passed_plans(slower, planned, [plan])
+    later = PlanChoice(planned).among(slower, [plan])
     assert later.makespan_ms < planned.makespan_ms
     assert check(task_graph, slower.cluster, to_record(later)).ok
-    assert with_passed_plans(slower, later, [plan]) is later
+    assert PlanChoice(later).among(slower, [plan]) is later
+
+
+def test_plans_that_come_one_by_one_are_chosen_from_as_all_at_once_and_each_is_carried_out_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Plans for 20, 1 and 5 ms, of which that for 1 ms is shorter at 2 ms than what is planned there."""
+    task_graph, of = on_any_delay(4)
+
+    def at(delay_ms: float) -> JobRequest:
+        return JobRequest(task_graph, of.changed(reconfiguration_ms=delay_ms), QUICK)
+
+    found = [run_with_best_lowering("scheduled", at(ms)).result for ms in (20.0, 1.0, 5.0, 2.0)]
+    quick, alone, plans = at(2.0), found[-1], [PassedPlan.of(one) for one in found[:-1]]
+    whole, carried, carry = PlanChoice(alone).among(quick, plans), [], PassedPlan.on
+
+    def on(plan: PassedPlan, job: JobRequest) -> tuple[FabricRequest, Any]:
+        carried.append(plan)
+        return carry(plan, job)
+
+    monkeypatch.setattr(PassedPlan, "on", on)
+    choice = PlanChoice(alone)
+    first, *later = [choice.among(quick, plans[:known]) for known in (1, 2, 3, 3)]
+    assert {one.makespan_ms for one in later} == {whole.makespan_ms}
+    assert whole.makespan_ms < first.makespan_ms == alone.makespan_ms
+    assert [id(plan) for plan in carried] == [id(plan) for plan in plans]
+    assert check(task_graph, quick.cluster, to_record(later[-1])).ok
+    assert [one.source.family for one in later[-1].trace].count("passed") == 1

@@ -11,7 +11,7 @@ from tests.conftest import long_after, some
 from tests.topox_core.small_graphs import cluster, random_graph
 from topox_core.fabrics.comparison.compare import EQUAL, compare, run_with_best_lowering
 from topox_core.fabrics.comparison.words import FULL, NO_PLAN, YARDSTICK, headline
-from topox_core.fabrics.crossover.passed_plans import PassedPlan, with_passed_plans
+from topox_core.fabrics.crossover.passed_plans import PassedPlan, PlanChoice
 from topox_core.fabrics.crossover.verdict import verdict, with_plans
 from topox_core.fabrics.fixed.fixed_beside import FixedBeside
 from topox_core.fabrics.planning import scheduled
@@ -113,7 +113,7 @@ def test_result_comparison_and_verdict_say_the_same(name, speed):
         job = JobRequest(graph, at, LISTED)
         made = PassedPlan.of(runs["scheduled"].result)
         known = with_plans(known, job, [] if made is None else [made])
-        result = with_passed_plans(job, runs["scheduled"].result, known.plans)
+        result = PlanChoice(runs["scheduled"].result).among(job, known.plans)
         assert_finding(runs["scheduled"].result)
         assert_finding(result)
         assert_headline(runs)

@@ -16,7 +16,7 @@ from tests.patience import wait_until
 from tools.make_answers import first_visit
 from topox_core.cli.main import main
 from topox_core.fabrics.comparison.compare import compare
-from topox_core.fabrics.crossover.passed_plans import PassedPlan, with_passed_plans
+from topox_core.fabrics.crossover.passed_plans import PassedPlan, PlanChoice
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.run import JobRequest
@@ -194,7 +194,7 @@ def test_a_shipped_answer_is_the_one_that_is_computed_else_run_tools_make_answer
         assert again is not None and again.lowering == plan.lowering
         assert again.end_ms == pytest.approx(plan.end_ms)
         listed, job = made, JobRequest(case.graph, case.cluster, settings)
-        made = with_passed_plans(job, listed, [again])
+        made = PlanChoice(listed).among(job, [again])
         assert made.makespan_ms < listed.makespan_ms
     found = shipped_answer(case)
     assert found is not None, "none is shipped"
