@@ -29,14 +29,9 @@ class Check:
     words: str
 
 
-def checks_of(run: RunStep, graph: RunGraph) -> tuple[Check, ...]:
-    """Return all checks of an import, the worst first.
-
-    Parameters
-    ----------
-    graph
-        Of the step before anything was bundled or made symmetric.
-    """
+def checks_of(run: RunStep) -> tuple[Check, ...]:
+    """Return all checks of a step, before anything is bundled or made symmetric, the worst first."""
+    graph = run.graph
     found = [
         _replay(graph),
         _host(run),

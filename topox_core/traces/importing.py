@@ -183,7 +183,7 @@ def import_run(run: RecordedRun, settings: ImportSettings, name: str = "recorded
         _assume_sizes(graph, settings.assume_gbps)
     inside = keep_inside_servers(graph, settings.gpus_per_server)
     _check_sizes(graph, step)
-    checks = checks_of(step, graph)
+    checks = checks_of(step)
     whole = graph
     if settings.symmetry:
         whole = for_all(
@@ -387,5 +387,5 @@ def inspect_run(run: RecordedRun, settings: ImportSettings) -> dict[str, Any]:
         "step": chosen.number if chosen.number >= 0 else None,
         "groups": groups_of(graph.calls),
         "calls_by_kind": dict(Counter(node.kind for node in graph.calls)),
-        "checks": [asdict(one) for one in checks_of(chosen, graph)],
+        "checks": [asdict(one) for one in checks_of(chosen)],
     }

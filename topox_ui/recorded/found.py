@@ -76,7 +76,7 @@ class RecordedStep:
     def checks(self) -> tuple[Check, ...]:
         """Of the import, the worst first."""
         known = self.imported
-        return known.checks if known is not None else checks_of(self.step, self.graph)
+        return known.checks if known is not None else checks_of(self.step)
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -96,8 +96,9 @@ def by_key(
 ) -> Int32:
     """Return the sequence of the serial scheme: always the eligible task of least ``key``, ties by ``place``.
 
-    Keys are told apart down to ``unit``. A task comes no earlier than its predecessors: raising its
-    key to theirs and sorting gives what a queue of eligible tasks would.
+    Keys are told apart down to ``unit``. A task comes no earlier than its predecessors: its key is
+    raised to theirs and all are sorted, which gives what a queue of eligible tasks would unless a key
+    is less than a predecessor's.
     """
     n = len(order)
     raised = np.empty(n, np.int64)
