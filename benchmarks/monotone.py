@@ -88,7 +88,7 @@ def along(
         times = {name: run.iteration_ms for name, run in runs.items()}
         result = runs["scheduled"].result
         assert result is not None
-        passed = PlanChoice(result).among(JobRequest(graph, cluster, SETTINGS), plans)
+        passed = PlanChoice(JobRequest(graph, cluster, SETTINGS), result).among(plans)
         assert passed.makespan_ms is not None
         times[PASSED] = passed.makespan_ms
         plans += [one for one in (PassedPlan.of(result), PassedPlan.of(passed)) if one is not None]

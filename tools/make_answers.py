@@ -102,7 +102,7 @@ def plan_for_another_delay(case: Case, result: Result) -> tuple[Result | None, R
     for delay_ms in sorted(delays):
         made = schedule(case.graph, case.at_delay(delay_ms).cluster, job.settings)
         plan = PassedPlan.of(made)
-        passed = PlanChoice(result).among(job, () if plan is None else (plan,))
+        passed = PlanChoice(job, result).among(() if plan is None else (plan,))
         if (passed.makespan_ms or 0.0) < (shortest.makespan_ms or 0.0) * (1 - 1e-9):
             best, shortest = made.alternative or made, passed
     return best, shortest

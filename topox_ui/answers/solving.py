@@ -415,8 +415,7 @@ def result_shown(case: Case) -> Result | None:
 def with_plans(case: Case, result: Result) -> Result:
     """Return a result of a case, or the plan for a harder setting that is shorter; easier ones hear of it."""
     known_plans().add(case.job_key, PassedPlan.of(result))
-    job = JobRequest(case.graph, case.cluster, listing(case.settings))
-    shown = _choice(token(case, result), result).among(job, plans_of(case))
+    shown = _choice(token(case, result), case, result).among(plans_of(case))
     if _of_loaded(case):
         PLAN.set(_plan_words(shown))
     return shown
@@ -443,8 +442,9 @@ def _plan_words(result: Result) -> str:
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _choice(key: str, _result: Result) -> PlanChoice:  # noqa: ARG001
-    return PlanChoice(_result)
+def _choice(key: str, _case: Case, _result: Result) -> PlanChoice:  # noqa: ARG001
+    job = JobRequest(_case.graph, _case.cluster, listing(_case.settings))
+    return PlanChoice(job, _result)
 
 
 def token(case: Case, result: Result) -> str:

@@ -255,7 +255,7 @@ def assert_monotone(
     for of in clusters:
         job = JobRequest(task_graph, of, settings)
         alone = run_with_best_lowering("scheduled", job).result
-        passed = PlanChoice(alone).among(job, plans)
+        passed = PlanChoice(job, alone).among(plans)
         for harder, harder_ms in before:
             if is_easier(of, harder):
                 assert passed.makespan_ms <= harder_ms * SLACK, (of, harder)
@@ -368,16 +368,16 @@ def test_a_plan_comes_back_with_its_own_lowering_and_for_a_longer_delay_only_if_
     plan = PassedPlan.of(run_with_best_lowering("scheduled", slow).result)
     quick = JobRequest(task_graph, of, replace(QUICK, switching="planned"))
     alone = run_with_best_lowering("scheduled", quick).result
-    passed = PlanChoice(alone).among(quick, [plan])
+    passed = PlanChoice(quick, alone).among([plan])
     assert passed.makespan_ms < alone.makespan_ms
     assert passed.execution.graph.lowering.rings == 2
     assert check(task_graph, of, to_record(passed)).ok
     slower = replace(quick, cluster=of.changed(reconfiguration_ms=2.0))
     planned = run_with_best_lowering("scheduled", slower).result
-    later = PlanChoice(planned).among(slower, [plan])
+    later = PlanChoice(slower, planned).among([plan])
     assert later.makespan_ms < planned.makespan_ms
     assert check(task_graph, slower.cluster, to_record(later)).ok
-    assert PlanChoice(later).among(slower, [plan]) is later
+    assert PlanChoice(slower, later).among([plan]) is later
 
 
 def test_plans_that_come_one_by_one_are_chosen_from_as_all_at_once_and_each_is_carried_out_once(
@@ -391,15 +391,15 @@ def test_plans_that_come_one_by_one_are_chosen_from_as_all_at_once_and_each_is_c
 
     found = [run_with_best_lowering("scheduled", at(ms)).result for ms in (20.0, 1.0, 5.0, 2.0)]
     quick, alone, plans = at(2.0), found[-1], [PassedPlan.of(one) for one in found[:-1]]
-    whole, carried, carry = PlanChoice(alone).among(quick, plans), [], PassedPlan.on
+    whole, carried, carry = PlanChoice(quick, alone).among(plans), [], PassedPlan.on
 
     def on(plan: PassedPlan, job: JobRequest) -> tuple[FabricRequest, Any]:
         carried.append(plan)
         return carry(plan, job)
 
     monkeypatch.setattr(PassedPlan, "on", on)
-    choice = PlanChoice(alone)
-    first, *later = [choice.among(quick, plans[:known]) for known in (1, 2, 3, 3)]
+    choice = PlanChoice(quick, alone)
+    first, *later = [choice.among(plans[:known]) for known in (1, 2, 3, 3)]
     assert {one.makespan_ms for one in later} == {whole.makespan_ms}
     assert whole.makespan_ms < first.makespan_ms == alone.makespan_ms
     assert [id(plan) for plan in carried] == [id(plan) for plan in plans]

@@ -113,7 +113,7 @@ def test_result_comparison_and_verdict_say_the_same(name, speed):
         job = JobRequest(graph, at, LISTED)
         made = PassedPlan.of(runs["scheduled"].result)
         known = with_plans(known, job, [] if made is None else [made])
-        result = PlanChoice(runs["scheduled"].result).among(job, known.plans)
+        result = PlanChoice(job, runs["scheduled"].result).among(known.plans)
         assert_finding(runs["scheduled"].result)
         assert_finding(result)
         assert_headline(runs)

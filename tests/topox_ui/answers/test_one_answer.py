@@ -194,7 +194,7 @@ def test_a_shipped_answer_is_the_one_that_is_computed_else_run_tools_make_answer
         assert again is not None and again.lowering == plan.lowering
         assert again.end_ms == pytest.approx(plan.end_ms)
         listed, job = made, JobRequest(case.graph, case.cluster, settings)
-        made = PlanChoice(listed).among(job, [again])
+        made = PlanChoice(job, listed).among([again])
         assert made.makespan_ms < listed.makespan_ms
     found = shipped_answer(case)
     assert found is not None, "none is shipped"

@@ -118,22 +118,22 @@ def best_passed(
 class PlanChoice:
     """The best of a job's own result and of plans for other clusters, each of which is carried out once.
 
-    A move of a slider adds a plan or two to those that are known: of thousand tasks each takes 3 ms.
+    A move of a slider adds a plan or two to those that are known; of a thousand tasks each takes 3 ms to carry out.
     """
 
-    def __init__(self, own: Result) -> None:
-        self._own, self._best = own, own
+    def __init__(self, job: JobRequest, own: Result) -> None:
+        self._job, self._own, self._best = job, own, own
         self._weighed: tuple[PassedPlan, ...] = ()
         self._lock = threading.Lock()
 
-    def among(self, job: JobRequest, plans: Iterable[PassedPlan]) -> Result:
+    def among(self, plans: Iterable[PassedPlan]) -> Result:
         """Return the job's own result, or that of the best plan so far where it is shorter."""
         if self._best.makespan_ms is None or self._own.status == "optimal":
             return self._own
         with self._lock:
             known, self._weighed = self._weighed, tuple(plans)
             new = [plan for plan in self._weighed if not any(plan is one for one in known)]
-            passed = best_passed(job, new, self._best.makespan_ms)
+            passed = best_passed(self._job, new, self._best.makespan_ms)
             if passed is not None:
                 self._best = _result(self._own, passed)
             return self._best
