@@ -267,7 +267,7 @@ class LocalExecutor(Executor):
     def _feed(self) -> None:
         """Give waiting calls to idle workers, and start workers where there are fewer than allowed."""
         with self._lock:
-            while self._waiting and len(self._busy) < self.workers:
+            while self._waiting and len(self._busy) < self.workers and not self._closed:
                 future, function, args, kwargs = self._waiting.popleft()
                 if not future.set_running_or_notify_cancel():
                     continue
@@ -290,6 +290,9 @@ class LocalExecutor(Executor):
             self._busy.remove(pool)
             self._busy.append(successor := self._pool())
             self._ask(successor, call)
+            return
+        except RuntimeError:  # this process is ending, and nobody waits for an answer any more
+            self._closed = True
             return
         answer.add_done_callback(partial(self._take, pool, call))
 

@@ -6,6 +6,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import textwrap
 import time
 from dataclasses import replace
 from functools import partial
@@ -160,6 +161,20 @@ def test_workers_find_the_package_print_nothing_and_end_with_their_parent(tmp_pa
 
 
 # -- one call in a worker of its own ---------------------------------------------------------------
+
+
+def test_a_process_that_ends_while_calls_wait_for_its_workers_says_nothing():
+    program = """
+        import time
+        from topox_core.runs.executor import LocalExecutor
+        if __name__ == "__main__":
+            executor = LocalExecutor(2)
+            first, *_ = [executor.submit(time.sleep, 0.2) for _ in range(20)]
+            first.result()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=PATIENCE_S, check=True)
+    assert ended.stderr == b""
 
 
 def test_steps_come_from_a_worker_and_the_stop_reaches_it():
