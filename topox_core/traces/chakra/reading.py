@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Annotated
 
 from topox_core.errors import InputError, needed, refuse_if
@@ -351,7 +351,7 @@ class _Builder:
                 # ask for 10 s of it.
                 counted[own is None] += sum(len(stands[before]) for before in waits[at])
                 check_count(counted[own is None], MAX_RUN_DEPENDENCIES, _DEPENDENCIES)
-                through = dict.fromkeys(k for before in waits[at] for k in stands[before])
+                through = dict.fromkeys(chain.from_iterable(map(stands.__getitem__, waits[at])))
                 stands[at] = tuple(through) if own is None else (own,)
                 if own is not None:
                     found[own].update(through)
