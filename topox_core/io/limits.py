@@ -146,21 +146,18 @@ def number_in(text: str) -> float:
         return math.nan
 
 
-def check_one_of(
-    value: object, choices: Iterable[str], *, file: str = "", item: str = "", field: str = ""
-) -> None:
+def check_one_of(value: object, choices: Iterable[str], *, file: str = "", field: str = "") -> None:
     """Refuse what is none of the words in ``choices``.
 
     Raises
     ------
     InputError
-        If it is not; file, item and field are named.
+        If it is not; file and field are named.
     """
     names = list(choices)
     refuse_if(
         (value not in names, f"must be one of {', '.join(names)} (got {shown(value)})"),
         file=file,
-        item=item,
         field=field,
     )
 

@@ -120,9 +120,7 @@ def check_digits(lab: Lab, seed: int) -> str:
     return f"{int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], 'big') % 1_000_000:06d}"
 
 
-def worksheets(
-    lab: Lab, seeds: Sequence[tuple[str, int]], with_key: bool = False, language: str = ""
-) -> str:
+def worksheets(lab: Lab, seeds: Sequence[tuple[str, int]], with_key: bool = False) -> str:
     """Return the sheets of students as one HTML document.
 
     Parameters
@@ -132,7 +130,7 @@ def worksheets(
     with_key
         Whether pages with the keys follow after all sheets.
     """
-    words = texts_in(language or lab.language)
+    words = texts_in(lab.language)
     return on_paper(
         "worksheet.html",
         lab=lab,

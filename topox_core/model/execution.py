@@ -366,9 +366,9 @@ def state_at(execution: Execution, at_ms: float, slot: int = 0) -> SlotState:
     return SlotState(slot, at_ms, np.flatnonzero(carries), dark)
 
 
-def ports_busy(circuits: Circuits, chosen: NDArray[np.intp], inwards: bool = False) -> int:
-    """Return how many different ports the chosen circuits hold."""
-    return len(np.unique((in_port if inwards else out_port)(circuits)[chosen]))
+def ports_busy(circuits: Circuits, chosen: NDArray[np.intp]) -> int:
+    """Return how many different ports the chosen circuits send from."""
+    return len(np.unique(out_port(circuits)[chosen]))
 
 
 def ports_carrying_a_slot(execution: Execution, of: Rows = slice(None)) -> NDArray[np.int64]:

@@ -126,7 +126,7 @@ def _cell(rows: Sequence[tuple[PointRow, float | None]]) -> Cell:
     return Cell(mean, min(values), max(values), len(values), runs, False, message)
 
 
-def fastest_at(result: StudyResult, measure: str = "iteration_ms") -> dict[Point, tuple[str, ...]]:
+def fastest_at(result: StudyResult) -> dict[Point, tuple[str, ...]]:
     """Return which fabrics are fastest in each setting (a point whose fabric is None) in which every fabric has its answer.
 
     The ideal switch, which nobody builds, does not take part.
@@ -138,7 +138,7 @@ def fastest_at(result: StudyResult, measure: str = "iteration_ms") -> dict[Point
     for row in result.rows:
         if row.point[k] in fabrics and row.done:
             setting = settings.setdefault(without(row.point, k), {})
-            setting[row.point[k]] = measure_of(row, measure)
+            setting[row.point[k]] = measure_of(row, "iteration_ms")
     return {
         rest: ties({str(f): v for f, v in values.items() if v is not None})
         for rest, values in settings.items()

@@ -18,7 +18,6 @@ from topox_core.model.lowering.algorithm_choice import (
     RING_KINDS,
     distinct_rings,
 )
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, TransferGraph
@@ -69,7 +68,7 @@ class Demand:
         return float(self.model_parallel.sum())
 
 
-def traffic_of(graph: TaskGraph, servers: int, lowering: Lowering | None = None) -> Demand:
+def traffic_of(graph: TaskGraph, servers: int) -> Demand:
     """Return the demand of a task graph on ``servers`` servers.
 
     Raises
@@ -77,7 +76,7 @@ def traffic_of(graph: TaskGraph, servers: int, lowering: Lowering | None = None)
     InputError
         If the graph cannot be lowered or names more servers than there are.
     """
-    return demand_of(lower(graph, lowering), servers)
+    return demand_of(lower(graph), servers)
 
 
 def demand_of(graph: TransferGraph, servers: int) -> Demand:
@@ -119,11 +118,11 @@ def demand_of(graph: TransferGraph, servers: int) -> Demand:
     )
 
 
-def all_reduce_demand(servers: int, size_bytes: float = 1.0) -> Demand:
-    """Return the demand of one all-reduce of ``size_bytes`` over all servers and nothing else."""
+def all_reduce_demand(servers: int) -> Demand:
+    """Return the demand of one all-reduce of a byte over all servers and nothing else."""
     check_servers(servers)
     members = tuple(range(servers))
-    sent = {members: 2 * (servers - 1) / servers * size_bytes} if servers > 1 else {}
+    sent = {members: 2 * (servers - 1) / servers} if servers > 1 else {}
     return Demand(
         servers, sent, dict.fromkeys(sent, (1,)), np.zeros((servers, servers)), frozenset()
     )

@@ -267,7 +267,6 @@ def test_a_port_counts_once_at_every_moment_in_which_it_carries_whatever_lies_on
         assert ports_carrying_a_slot(run).tolist() == busy
         unchanged = replace(run, circuits=replace(moved, changed=np.zeros(6, bool)))
         assert busy[busiest_slot(unchanged)] == max(busy) > 0
-    assert ports_busy(circuits, np.array([4, 5]), inwards=True) == 1
 
 
 def test_the_busiest_slot_is_that_of_the_traffic_that_changes_most_circuits(pipeline):

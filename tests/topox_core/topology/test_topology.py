@@ -407,7 +407,7 @@ def test_ring_bytes_and_pair_bytes_of_a_graph():
 def test_the_demand_does_not_depend_on_how_rings_were_lowered(lowering, size_bytes):
     members = (4, 0, 1, 3, 2)
     task = Task("sum", "all_reduce", dependencies=(), members=members, size_bytes=10.0)
-    asked = traffic_of(graph(task), 5, lowering).all_reduce
+    asked = demand_of(lower(graph(task), lowering), 5).all_reduce
     assert asked == ({members: pytest.approx(size_bytes)} if size_bytes else {})
 
 

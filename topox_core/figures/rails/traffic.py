@@ -256,11 +256,11 @@ MAX_GROUPS = 48
 MAX_CIRCUITS = 4_000
 
 
-def groups_in_view(run: RailRun, most: int = MAX_GROUPS) -> list[int]:
+def groups_in_view(run: RailRun) -> list[int]:
     """Return the groups of the timeline: those with circuits, by parallelism, then in order."""
     with_circuits = {circuit.group for circuit in run.circuits}
     uses = {g: run.iteration.groups[g].parallelism for g in with_circuits}
-    return sorted(with_circuits, key=lambda g: (uses[g] != "pp", uses[g], g))[:most]
+    return sorted(with_circuits, key=lambda g: (uses[g] != "pp", uses[g], g))[:MAX_GROUPS]
 
 
 def timeline(run: RailRun, theme: Theme) -> go.Figure:

@@ -117,19 +117,17 @@ def heat_map(picture: HeatMap, theme: Theme) -> go.Figure:
     )
 
 
-def heat_legend(
-    picture: HeatMap, theme: Theme, better: str, worse: str, equal: str = ""
-) -> list[tuple[str, str]]:
+def heat_legend(picture: HeatMap, theme: Theme, better: str, worse: str) -> list[tuple[str, str]]:
     """Return colours and words of the legend, which stands under the map.
 
     Parameters
     ----------
-    better, worse, equal
-        What a cell says that is better than the middle, worse, or pale.
+    better, worse
+        What a cell says that is better than the middle, or worse.
     """
     colours = _colours(theme)
     steps = _steps(picture)
-    pale = equal or (
+    pale = (
         f"equal within {percent(EQUAL)}"
         if picture.ratio
         else f"about {picture.measure.words(_middle(picture))}"

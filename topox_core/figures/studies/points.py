@@ -94,20 +94,16 @@ def parallel_axes(
     axes: Sequence[Upright],
     ranges: Mapping[int, tuple[float, float]],
     theme: Theme,
-    colour_by: int = -1,
-    most: int = MAX_LINES,
 ) -> go.Figure:
-    """Return the runs as lines through the axes; what lies outside a range is faint.
+    """Return the runs as lines through the axes; faint outside a range; the last axis gives the colour, low in the accent.
 
     Parameters
     ----------
     ranges
         By axis, as :func:`inside` takes them.
-    colour_by
-        The axis whose value colours a line, from low (the accent) to high (pale).
     """
-    rows = drawn_rows(axes, most)
-    by = axes[colour_by].places()[rows] if axes else np.zeros(0)
+    rows = drawn_rows(axes)
+    by = axes[-1].places()[rows] if axes else np.zeros(0)
     low, high = ("#3D2F8F", "#E0CF93") if theme.name == "light" else ("#A79FF2", "#5C5330")
     return frame(
         [
@@ -200,14 +196,13 @@ def pareto_front(
     cloud: Cloud,
     theme: Theme,
     best: int | None = None,
-    most: int = MAX_POINTS,
 ) -> go.Figure:
     """Return the cloud: dominated runs faint, the front as a step line with names, one run marked as the best.
 
     The first entry of a point's customdata is its run. Points are SVG: a page without a graphics
     card draws them sooner than WebGL's.
     """
-    shown = drawn_points(cloud, most).tolist()
+    shown = drawn_points(cloud).tolist()
     front = [k for k in shown if cloud.found.on_front[k]]
     x_axis = measure_axis(theme, cloud.across, cloud.found.x, 0.1)
     y_axis = measure_axis(theme, cloud.up, cloud.found.y, 0.1)

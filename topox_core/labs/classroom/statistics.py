@@ -211,10 +211,10 @@ _WIDEST = 320  # px, of the longest bar
 
 
 def statistics_rows(
-    lab: Lab, every: Sequence[QuestionStatistics], language: str = ""
+    lab: Lab, every: Sequence[QuestionStatistics]
 ) -> list[tuple[str, int, float | None, float | None, str, int | None]]:
     """Return a row a question, as :data:`COLUMNS`; shares from 0 to 1, the mistake in its sentence."""
-    words = texts_in(language or lab.language)
+    words = texts_in(lab.language)
     nobody = (("", None),)
     return [
         (one.question, one.count, one.right, one.right_again, words.resolved(say), times)
@@ -223,14 +223,14 @@ def statistics_rows(
     ]
 
 
-def statistics_csv(lab: Lab, every: Sequence[QuestionStatistics], language: str = "") -> bytes:
+def statistics_csv(lab: Lab, every: Sequence[QuestionStatistics]) -> bytes:
     """Return the statistics as a CSV file."""
-    return table_bytes(COLUMNS, statistics_rows(lab, every, language))
+    return table_bytes(COLUMNS, statistics_rows(lab, every))
 
 
-def statistics_html(lab: Lab, every: Sequence[QuestionStatistics], language: str = "") -> str:
+def statistics_html(lab: Lab, every: Sequence[QuestionStatistics]) -> str:
     """Return the statistics as one HTML document for any printer."""
-    words = texts_in(language or lab.language)
+    words = texts_in(lab.language)
     sections = []
     for one in every:
         question = lab.question(one.question)

@@ -63,7 +63,7 @@ class MipBuilder:
         self.value += terms.values()
         self.rows.append((lower, upper, len(self.column)))
 
-    def built(self, offset: float = 0.0) -> Mip:
+    def built(self) -> Mip:
         """Return the model as arrays."""
         cost, lower, upper, integer = np.array(self.columns, np.float64).reshape(-1, 4).T.copy()
         row_lower, row_upper, ends = np.array(self.rows, np.float64).reshape(-1, 3).T.copy()
@@ -77,7 +77,6 @@ class MipBuilder:
             np.append(0, ends).astype(np.int32),
             np.array(self.column, np.int32),
             np.array(self.value, np.float64),
-            offset,
         )
 
 
