@@ -14,9 +14,9 @@ Place = tuple[Any, ...]
 
 
 def random_case(seed: int) -> Problem:
-    """A tiny problem with set-ups of 0 to 4 slots on one port, two switches with one each, or one with two."""
+    """A tiny problem with set-ups of 0 to 4 slots on one or two switches with one or two ports each."""
     rng = random.Random(seed)
-    switches, each = rng.choice([(1, 1), (2, 1), (1, 2)])
+    switches, each = rng.choice([(1, 1), (2, 1), (1, 2), (2, 2)])
     fabric = Fabric(
         servers=rng.randint(2, 4),
         switches=switches,
