@@ -240,7 +240,7 @@ BUSY = random_problem(2, Fabric(servers=5, half_duplex=True), tasks=80, longest=
 def test_a_model_too_large_for_highs_is_refused_with_its_size_after_the_bounds(monkeypatch):
     monkeypatch.setattr(highs, "MAX_COLUMNS", 4_000)
     found: list[int] = []
-    limits = Limits(time_limit_s=10, solution=Solution(serial_schedule(BUSY)))
+    limits = Limits(time_limit_s=60, solution=Solution(serial_schedule(BUSY)))
     with pytest.raises(InputError, match=r"columns \(limit 4,000\)"):
         solve_highs(BUSY, limits, on_progress=lambda progress: found.append(progress.bound))
     assert max(found) > 0
