@@ -8,7 +8,7 @@ from typing import Literal
 import streamlit as st
 from streamlit.runtime.scriptrunner import StopException
 
-from topox_core.economics.clusters import same_cost_nic_gbps, same_cost_ratio, same_cost_words
+from topox_core.economics.clusters import same_cost_nic_gbps
 from topox_core.errors import InputError
 from topox_core.fabrics.comparison.compare import check_delay, compare
 from topox_core.fabrics.comparison.words import FULL, YARDSTICK, why_not
@@ -18,7 +18,6 @@ from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.planning.scheduled import better_run
 from topox_core.fabrics.registry import ENTRIES, FABRICS, SPOKEN
 from topox_core.fabrics.run import FabricRun
-from topox_core.model.cluster import Cluster
 from topox_core.runs.run import Stop
 from topox_core.text.numbers import plural
 from topox_ui.answers.solving import (
@@ -65,16 +64,6 @@ def contest_of(case: Case) -> Contest:
     return Contest(fabrics, options, {**FABRICS, "fat_tree": words}, {**SPOKEN, "fat_tree": spoken})
 
 
-def priced_ratio(cluster: Cluster) -> float:
-    """Return the ratio of a fat-tree of the same cost, by the prices that hold."""
-    return same_cost_ratio(cluster, catalogue())
-
-
-def priced_words(cluster: Cluster) -> str:
-    """Say what the circuits' money buys, by the prices that hold."""
-    return same_cost_words(cluster, catalogue())
-
-
 MAX_CALLS = 500  # kept for all sessions: some seven maps, each call with a schedule
 
 
@@ -108,10 +97,7 @@ def map_plans(case: Case, contest: Contest) -> tuple[PassedPlan, ...]:
     """Return the plans that maps have for a case at any delay."""
     if case.settings.circuits == "per-slot" or not set(contest.fabrics) - {YARDSTICK, FULL}:
         return ()
-    try:
-        sweep = sweep_of(case, contest, "port_gbps")
-    except InputError:
-        return ()
+    sweep = sweep_of(case, contest, "port_gbps")
     if case.cluster.port_gbps not in sweep.axes.values:
         return ()
     return sweep.column(case.cluster.port_gbps, map_calls()).plans

@@ -22,6 +22,7 @@ from topox_core.library.rows import RunRecord
 from topox_core.library.run_library import RunLibrary
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
+from topox_core.runs.latest import Latest
 from topox_core.schedule.results.result import Result
 from topox_core.schedule.results.result_file import from_record, to_record
 from topox_core.studies.point import KeptRun, record_of_fabric_run, record_of_solve
@@ -77,16 +78,6 @@ def existing_library() -> RunLibrary | None:
     return open_library() if keeps_runs() and default_path().exists() else None
 
 
-def kept_input(library: RunLibrary) -> Callable[[str], bytes | None]:
-    """Return what finds the content of an input file by its digest."""
-
-    def content(digest: str) -> bytes | None:
-        found = library.input(digest)
-        return None if found is None else found.content
-
-    return content
-
-
 def writable_library() -> RunLibrary | None:
     """Return the run library where this server keeps runs and it can be written."""
     if not keeps_runs():
@@ -108,19 +99,17 @@ EVERY_SOLVE = Lasting[bool]("keep_every_solve")
 # What became of the last click, said beside the button, which may be far below the headline.
 _SAID = Passing[str]("kept_said")
 # Solves that this session has put into the library, so that drawing a page again does not ask it.
-_SEEN = Passing[dict[str, None]]("kept_solves")
+_SEEN = Passing[Latest[None]]("kept_solves")
 
 
 def keep_every(opened: Loaded, case: Case, result: Result) -> None:
     """Put a solve that a page shows into the library, where the reader wants all of them there."""
     if not (keeps_runs() and EVERY_SOLVE.get()):
         return
-    seen, key = _SEEN.get_or(dict), token(case, result)
+    seen, key = _SEEN.get_or(partial(Latest, MAX_SEEN)), token(case, result)
     if key in seen:
         return
     seen[key] = None
-    while len(seen) > MAX_SEEN:
-        del seen[next(iter(seen))]
     try:
         _put(kept_of(opened, case), lambda kept: [record_of_solve(result, kept)])
     except InputError as error:

@@ -1,6 +1,5 @@
 """Why pages show different times for one loaded job: what each of them models, said once for all of them."""
 
-from concurrent.futures import Future
 from contextlib import suppress
 
 import streamlit as st
@@ -15,8 +14,8 @@ from topox_ui.answers.solving import (
     Case,
     best,
     case_of,
-    prefetch,
     result_shown,
+    scheduled_beside,
     settled,
 )
 from topox_ui.classroom.held import shows
@@ -44,11 +43,6 @@ RAILS_OF_GRAPH = (
 )
 
 
-@st.cache_resource(max_entries=24, show_spinner=False, hash_funcs={Case: lambda case: case.key})
-def _beside(case: Case) -> Future[Result]:
-    return prefetch(case)
-
-
 def schedule_of_loaded(soon: bool = False) -> Result | None:
     """Return what Schedule shows for the loaded job; None until it is known.
 
@@ -59,8 +53,8 @@ def schedule_of_loaded(soon: bool = False) -> Result | None:
         case = case_of(opened, scenario()) if opened else None
         if case is not None and (shown := result_shown(case)) is not None:
             return shown
-        if soon and case and prepared() and not (made := _beside(case)).done():
-            _draw_again(made)
+        if soon and case and prepared():
+            scheduled_beside(case)
     return None
 
 
@@ -71,10 +65,9 @@ def on_schedule() -> str:
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)
-def _ahead(name: str, parameters: Parameters) -> tuple[Case, Future[Result]]:
-    """Have a workload scheduled beside the page as Schedule does once it is used; raises InputError of one that is too large."""
-    case = Case(*generate(name, dict(parameters), MAX_TASKS), Scenario().settings())
-    return case, prefetch(case)
+def _of_workload(name: str, parameters: Parameters) -> Case:
+    """Return the case of a workload as Schedule has it once it is used; raises InputError of one that is too large."""
+    return Case(*generate(name, dict(parameters), MAX_TASKS), Scenario().settings())
 
 
 def once_used(job: Job) -> tuple[float, bool]:
@@ -85,19 +78,11 @@ def once_used(job: Job) -> tuple[float, bool]:
     if prepared() and not has_what_ifs():
         with suppress(InputError):
             used = scenario_of(job)
-            case, made = _ahead(used.name, used.parameters)
+            case = _of_workload(used.name, used.parameters)
             if settled(case):
                 return best(case).makespan_ms or 0.0, False
-            if not made.done():
-                _draw_again(made)
-                return 0.0, True
+            return 0.0, scheduled_beside(case)
     return 0.0, False
-
-
-@st.fragment(run_every=1.0)
-def _draw_again(made: Future[Result]) -> None:
-    if made.done():
-        st.rerun()
 
 
 def what_pages_model(generated: bool) -> dict[str, str]:

@@ -12,15 +12,13 @@ from functools import cached_property, partial
 from typing import Any, cast
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import StopException
 
 from topox_core.check.checker import check
 from topox_core.check.report import CheckReport
 from topox_core.errors import InputError
 from topox_core.fabrics.crossover.passed_plans import KnownPlans, PassedPlan, PlanChoice
-from topox_core.fabrics.fluid.simulator import Stopped
 from topox_core.fabrics.planning.schedule_workers import ScheduleWorkers
-from topox_core.fabrics.planning.scheduled import prove, schedule
+from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.run import JobRequest
 from topox_core.figures.iteration.lanes import Bars, Lanes, bars_of, lanes_of, overview_image
 from topox_core.io.sample_folder import SAMPLE_FOLDER
@@ -28,6 +26,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import CriticalPath, critical_path
 from topox_core.model.execution import Execution, Measures, measures
 from topox_core.model.task_graph import TaskGraph
+from topox_core.runs.cells import CellsResult, futures_run
 from topox_core.runs.cores import NICENESS, keep_to_one_core
 from topox_core.runs.executor import WorkerDied
 from topox_core.runs.run import Stop
@@ -41,6 +40,7 @@ from topox_core.text.numbers import percent, plural, time
 from topox_core.warm_up import load_kernels
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import Kept, RunKind, once, run_owner, session_over
+from topox_ui.runs.panel import begun_beside
 from topox_ui.runs.results import shared, wait_for
 from topox_ui.shell.charts import escape, headline
 from topox_ui.shell.preparing import prepared, wait_for_kernels
@@ -71,6 +71,11 @@ class Case:
         """The same without the cluster: what plans for several clusters have in common."""
         model = replace(self.settings, engine="list", time_limit_s=60.0, gap=0.0, seed=0, threads=1)
         return f"{self.graph.digest}|{self.names!r}|{model}"
+
+    @property
+    def job(self) -> JobRequest:
+        """What fabrics are asked to run for it, planned by list scheduling."""
+        return JobRequest(self.graph, self.cluster, listing(self.settings))
 
     @property
     def names(self) -> tuple[str, str]:
@@ -237,13 +242,8 @@ class FirstAnswers:
 
 
 def _schedule_here(case: Case, over: Stop, quickly: bool) -> Result:
-    with suppress(Stopped):
-        result = schedule(
-            case.graph, case.cluster, listing(case.settings), stop=over, quickly=quickly
-        )
-        if not over():
-            return result
-    raise StopException  # nobody is there to see it, and what was cut short is not for others
+    settings = listing(case.settings)
+    return schedule(case.graph, case.cluster, settings, stop=over, quickly=quickly)
 
 
 @st.cache_resource(show_spinner=False, on_release=lambda one: one.close())
@@ -257,19 +257,15 @@ def _behind() -> ScheduleWorkers:
     return ScheduleWorkers(1, NICENESS)
 
 
-def first_answer(case: Case, over: Stop) -> Result:
-    """Return the list schedule of a case."""
-    return shared(LISTED).get(case.key, lambda: _first_answers().schedule(case, over), over)
+def first_answer(case: Case, over: Stop, quickly: bool = False) -> Result:
+    """Return the list schedule of a case.
 
-
-def first_plan(case: Case, over: Stop) -> Result:
-    """Return the list schedule of a case, or a plan for few choices of its collectives where that takes long and none has it."""
-    quick = bool(case.settings.free) and MIN_QUICK_TASKS <= len(case.graph.tasks) <= MAX_TASKS
-    if not quick or not prepared() or known_first_answer(case) is not None:
-        return first_answer(case, over)
-    return shared("first plan").get(
-        case.key, lambda: _first_answers().schedule(case, over, quickly=True), over
-    )
+    ``quickly``: where that takes long and nobody has it, a plan for few choices of its collectives.
+    """
+    takes_long = case.settings.free and MIN_QUICK_TASKS <= len(case.graph.tasks) <= MAX_TASKS
+    quickly = bool(quickly and takes_long and prepared() and known_first_answer(case) is None)
+    kept = shared("first plan" if quickly else LISTED)
+    return kept.get(case.key, lambda: _first_answers().schedule(case, over, quickly), over)
 
 
 def known_first_answer(case: Case) -> Result | None:
@@ -290,27 +286,39 @@ def prefetch(case: Case) -> Future[Result]:
     return future
 
 
+CHOICES = RunKind("choices", most_slots=0)
+
+
+def scheduled_beside(case: Case) -> bool:
+    """Have the list schedule of a case made beside the page, which is drawn again once it is there; return False where that failed."""
+    start = partial(begin_list_schedule, case)
+    return begun_beside(CHOICES, case.key, start, lambda: settled(case))
+
+
+def begin_list_schedule(case: Case) -> None:
+    """Begin with the list schedule of a case beside the page."""
+    run_owner().start(
+        CHOICES,
+        case.key,
+        lambda _slots: futures_run({case.key: prefetch(case)}, lambda _key, _result: None),
+        why_lost,
+    )
+
+
+def why_lost(result: CellsResult[str, Any]) -> str:
+    """Return why an answer could not be worked out, in words; empty where it was."""
+    return ". ".join([*map(str, result.failures.values()), *result.lost][:1])
+
+
 WORTH_A_WORD = 5_000  # tasks; fewer are scheduled before a spinner could be read
 
 
 PROOF = RunKind("proof", cancel_help="Stops within a second; the best schedule so far is kept.")
 
 
-def start_proof(case: Case) -> None:
-    """Start an exact solve of a case beside the page; one that runs for another case is ended first."""
-    run_owner().start(
-        PROOF,
-        case.key,
-        lambda _slots: prove(case.graph, case.cluster, case.settings),
-        partial(keep, run_owner().results(PROOF), case.key),
-        at_most_s=case.settings.time_limit_s,
-    )
-
-
 def known(case: Case) -> Result | None:
     """Return what an exact engine or another page made of a case in this session."""
-    result: Result | None = run_owner().results(PROOF).get(case.key)
-    return result
+    return run_owner().results(PROOF).get(case.key)  # type: ignore[no-any-return]
 
 
 def keep(results: Kept[Result], key: str, result: Result) -> None:
@@ -358,7 +366,7 @@ def best(case: Case, *, at_once: bool = False) -> Result:
         large = len(case.graph.tasks) >= WORTH_A_WORD
         words = f"Scheduling {plural(len(case.graph.tasks), 'task')}"
         with st.spinner(words) if large else nullcontext():
-            result = (first_plan if at_once else first_answer)(case, session_over())
+            result = first_answer(case, session_over(), at_once)
     return with_plans(case, result)
 
 
@@ -443,8 +451,7 @@ def _plan_words(result: Result) -> str:
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _choice(key: str, _case: Case, _result: Result) -> PlanChoice:  # noqa: ARG001
-    job = JobRequest(_case.graph, _case.cluster, listing(_case.settings))
-    return PlanChoice(job, _result)
+    return PlanChoice(_case.job, _result)
 
 
 def token(case: Case, result: Result) -> str:

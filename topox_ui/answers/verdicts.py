@@ -16,10 +16,7 @@ from topox_core.fabrics.crossover.verdict import (
     verdict,
     with_plans,
 )
-from topox_core.fabrics.run import JobRequest
-from topox_core.runs.cells import CellsResult, futures_run
-from topox_core.runs.cores import NICENESS
-from topox_core.runs.executor import LocalExecutor
+from topox_core.runs.cells import futures_run
 from topox_core.text.numbers import at_delay, capitalised, percent, plural, time
 from topox_ui.answers.solving import (
     Case,
@@ -28,17 +25,18 @@ from topox_ui.answers.solving import (
     plans_of,
     plans_shown,
     result_shown,
+    why_lost,
 )
 from topox_ui.runs.owner import RunKind, run_owner
-from topox_ui.runs.panel import run_note, watched
+from topox_ui.runs.panel import begun_beside, run_note, watched
 from topox_ui.runs.results import Shared, shared
+from topox_ui.runs.slots import shared_workers
 from topox_ui.shell.charts import button, emphasised, escape, html_table, quiet, write_html
 from topox_ui.shell.preparing import prepared
 from topox_ui.state.prices import catalogue
 
 # Nobody asks for a first verdict, so it takes no place from a proof. Of more tasks it waits for a button.
 AUTOMATIC, MAX_TASKS = True, 20_000
-POLL_S = 0.5
 VERDICT = RunKind("verdict", most_kept=24, most_slots=0)
 # What a search may take, in words: 32 s on 1,066 tasks (benchmarks/verdicts.py).
 SEARCH_WORDS = "a minute or so"
@@ -55,11 +53,6 @@ FULL_IN_ORDER = (
     "proved",
 )
 COLUMNS = ("Network", "iteration", "pays at least up to", "cannot pay from", "how sure")
-
-
-@st.cache_resource(show_spinner=False, on_release=lambda one: one.kill())
-def _workers() -> LocalExecutor:
-    return LocalExecutor(1, niceness=NICENESS)
 
 
 def verdict_line(case: Case, planned_ms: float | None = None) -> None:
@@ -110,8 +103,7 @@ def known_verdict(case: Case) -> Verdict | None:
     for key in (_key(case, "search"), _key(case, "list")):
         if (found := kept.known(key)) is not None:
             if not (case.settings.share_circuits or case.settings.any_port):
-                job = JobRequest(case.graph, case.cluster, case.settings)
-                found = with_plans(found, job, plans_of(case))
+                found = with_plans(found, case.job, plans_of(case))
                 kept.keep(key, found)
             return found
     return None
@@ -163,9 +155,8 @@ def priced_verdict(case: Case) -> Verdict | None:
     known = known_verdict(case)
     if known is None:
         return None
-    job = JobRequest(case.graph, case.cluster, case.settings)
     shown_ms = max((float(one.end_ms.max(initial=0)) for one in plans_shown(case)), default=None)
-    return priced(known, job, catalogue(), shown_ms)
+    return priced(known, case.job, catalogue(), shown_ms)
 
 
 def _key(case: Case, effort: Effort) -> str:
@@ -176,34 +167,32 @@ def _key(case: Case, effort: Effort) -> str:
     return f"{case.graph.digest}|{now}|{case.names!r}|{choices}|{catalogue().digest}|{effort}"
 
 
-@st.fragment(run_every=POLL_S)
 def _coming(case: Case) -> None:
-    """Have the verdict worked out, and the page drawn again when it is there."""
-    owner, key = run_owner(), _key(case, "list")
-    if owner.ended(VERDICT) or known_verdict(case) is not None:
-        st.rerun()
-    if owner.run(VERDICT, key) is None:
-        if not prepared():
-            quiet(
-                "This page computes up to which delay changing circuits pays once the fast kernels are compiled."
-            )
+    """Have the verdict worked out, and the page drawn again when it is there; of a large graph at a click."""
+    key, large = _key(case, "list"), len(case.graph.tasks) > MAX_TASKS
+    if not prepared():
+        quiet(
+            "This page computes up to which delay changing circuits pays once the fast kernels are compiled."
+        )
+        return
+    if (AUTOMATIC and not large) or run_owner().run(VERDICT, key) is not None:
+        start = partial(_start, case, "list")
+        if begun_beside(VERDICT, key, start, lambda: known_verdict(case) is not None):
+            quiet("Computing up to which delay changing circuits pays …")
             return
-        run_note(VERDICT)
-        large = len(case.graph.tasks) > MAX_TASKS
-        if large or not AUTOMATIC or owner.note(VERDICT):
-            button("Does changing circuits pay?", "ask_verdict", "gavel", _start, case, "list")
-            if large:
-                quiet(f"{plural(len(case.graph.tasks), 'task')}: takes {SEARCH_WORDS}.")
-            return
-        _start(case, "list")
-    quiet("Computing up to which delay changing circuits pays …")
+    run_note(VERDICT)
+    button("Does changing circuits pay?", "ask_verdict", "gavel", _start, case, "list")
+    if large:
+        quiet(f"{plural(len(case.graph.tasks), 'task')}: takes {SEARCH_WORDS}.")
 
 
 def _start(case: Case, effort: Effort) -> None:
     key, settings = _key(case, effort), replace(listing(case.settings), threads=1)
-    future = _workers().submit(verdict, case.graph, case.cluster, settings, effort, catalogue())
+    future = shared_workers().submit(
+        verdict, case.graph, case.cluster, settings, effort, catalogue()
+    )
     run_owner().start(
-        VERDICT, key, lambda _slots: futures_run({key: future}, partial(_keep, case)), _lost
+        VERDICT, key, lambda _slots: futures_run({key: future}, partial(_keep, case)), why_lost
     )
 
 
@@ -212,11 +201,6 @@ def _keep(case: Case, key: str, found: Verdict) -> None:
     for plan in found.plans:
         known_plans().add(case.job_key, plan)
     shared("verdict").keep(key, found)
-
-
-def _lost(result: CellsResult[str, Verdict]) -> str:
-    """Return why a verdict could not be worked out, in words; empty where it was."""
-    return ". ".join([*map(str, result.failures.values()), *result.lost][:1])
 
 
 def _details(case: Case, known: Verdict) -> None:

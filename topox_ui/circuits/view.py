@@ -78,10 +78,6 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: T
         _headline(loaded, case, result, parts, state, execution.circuits)
     left, right = st.columns([1, 1.12], gap="medium")
     with left:
-        chart_title(
-            f"Who sends to whom {at}",
-            "from server (down) to server (across); colour and number: the switch; at the edges: ports in use",
-        )
         carrying, dark = len(state.carrying), len(state.dark)
         chart(
             matrix(execution, state, theme),
@@ -89,6 +85,10 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: T
             f"Circuits at {state.at_ms:.6g} ms: {carrying} carry data, {dark} are being set up. The table has the same facts.",
             lambda: _circuit_rows(execution, state),
             "Circuits at this moment",
+            title=(
+                f"Who sends to whom {at}",
+                "from server (down) to server (across); colour and number: the switch; at the edges: ports in use",
+            ),
         )
     with right:
         title = st.container()
@@ -180,10 +180,9 @@ def _headline(
         carry = "<b>no</b> out-port carries data"
     elif carrying == every:
         carry = f"<b>all {plural(every, 'out-port')}</b> carry data"
-    rest = f"; {enumeration(others)}" if others and CircuitsState.now().slot is not None else ""
-    busiest = ""
-    if CircuitsState.now().slot is None:
-        busiest = ", where this view opens"
+    chosen = CircuitsState.now().slot is not None
+    rest = f"; {enumeration(others)}" if others and chosen else ""
+    busiest = "" if chosen else ", where this view opens"
     life = parts.measures.mean_life_ms
     lives = (
         f"; a circuit lasts <b>{time(life)}</b> on average"
@@ -230,19 +229,9 @@ def _cross_connects(case: Case, execution: Execution, state: SlotState, theme: T
     if case.cluster.switches > MAX_COLUMNS:
         frame(_circuit_rows(execution, state))
         return
-    table = pd.DataFrame(cross_connects_in(execution, state))
-    if not len(state.dark):
-        frame(table)
-        return
-    circuits = execution.circuits
-    dark, carrying = (
-        set(zip(circuits.switch[part].tolist(), circuits.source[part].tolist(), strict=True))
-        for part in (state.dark, state.carrying)
-    )
-    colours = table.map(lambda _: "")
-    for switch, server in dark - carrying:
-        colours.loc[server, f"Switch {switch}"] = f"color: {theme.bad}"
-    frame(table, css=colours)
+    table, bad = pd.DataFrame(cross_connects_in(execution, state)), f"color: {theme.bad}"
+    colours = table.map(lambda cell: bad if cell.startswith("dark") else "")
+    frame(table, css=colours if len(state.dark) else None)
 
 
 def _circuit_rows(execution: Execution, state: SlotState) -> dict[str, list[Any]]:

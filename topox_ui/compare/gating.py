@@ -3,9 +3,7 @@
 from dataclasses import replace
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import StopException
 
-from topox_core.economics.price_sets import Catalogue
 from topox_core.fabrics.comparison.compare import same_time, ties
 from topox_core.fabrics.controllers.gated_iterations import (
     FAT_TREE,
@@ -18,15 +16,13 @@ from topox_core.fabrics.controllers.gated_iterations import (
     gated_networks,
 )
 from topox_core.fabrics.controllers.gating import exchanges
-from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.options import HALF, FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.figures.networks.crossover import gated_lines
 from topox_core.figures.palette import Theme
-from topox_core.model.lowering.lowering import lower
-from topox_core.runs.run import Stop
 from topox_core.text.numbers import enumeration, money, percent, plural, short, time
-from topox_ui.answers.solving import Case, listing
-from topox_ui.runs.owner import session_over
+from topox_ui.answers.solving import Case
+from topox_ui.runs.owner import once, session_over
 from topox_ui.shell.charts import Content, chart, frame, kpis, quiet, show_input_errors
 from topox_ui.state.choices import ContestState, GatingState
 from topox_ui.state.prices import catalogue
@@ -118,7 +114,7 @@ def _controls(case: Case) -> None:
         GatingState,
         "packet_ports",
         range(ports + 1),
-        value=_packet_ports(case),
+        value=_options(case).packet_ports_of(case.cluster),
         at=first,
         help=f"Of the {plural(ports, 'port')} of a server; the others are on the regional optical switch.",
     )
@@ -149,17 +145,11 @@ def _controls(case: Case) -> None:
     )
 
 
-def _packet_ports(case: Case) -> int:
-    """Return the chosen packet ports; half the ports, rounded up, if none are chosen."""
-    ports, chosen = case.cluster.ports_per_server, GatingState.now().packet_ports
-    return ports - ports // 2 if chosen is None else min(chosen, ports)
-
-
-def _request(case: Case) -> FabricRequest:
-    now = GatingState.now()
-    options = FabricOptions(
+def _options(case: Case) -> FabricOptions:
+    now, ports = GatingState.now(), case.cluster.ports_per_server
+    return FabricOptions(
         topology_variant=ContestState.now().variant,
-        regional_packet_ports=_packet_ports(case),
+        regional_packet_ports=HALF if now.packet_ports is None else min(now.packet_ports, ports),
         regional_circuits=now.regional_circuits,
         gating=now.gating,
         gating_skew=now.gating_skew,
@@ -167,22 +157,19 @@ def _request(case: Case) -> FabricRequest:
         reevaluate_ms=now.reevaluate_ms,
         pause=now.pause,
     )
-    settings = replace(listing(case.settings), seed=now.gating_seed)
-    return FabricRequest(lower(case.graph, settings.lowering), case.cluster, settings, options)
+
+
+def _request(case: Case) -> FabricRequest:
+    settings = replace(case.job.settings, seed=GatingState.now().gating_seed)
+    job = replace(case.job, settings=settings, options=_options(case))
+    return job.lowered(settings.lowering)
 
 
 def _runs(case: Case, request: FabricRequest) -> Runs:
     prices = catalogue()
     key = f"{case.key}|{request.settings.seed}|{request.options}|{prices.digest}"
-    return _run(key, request, prices, session_over())
-
-
-@st.cache_resource(max_entries=48, show_spinner="Running the iterations on every network")
-def _run(key: str, _request: FabricRequest, _catalogue: Catalogue, _over: Stop) -> Runs:  # noqa: ARG001
-    runs = gated_networks(_request, _catalogue, SHOWN, _over)
-    if _over():  # nobody is there to see it
-        raise StopException
-    return runs
+    with st.spinner("Running the iterations on every network"):
+        return once("gating", key, lambda: gated_networks(request, prices, SHOWN, session_over()))
 
 
 def _finding(request: FabricRequest, runs: Runs) -> None:

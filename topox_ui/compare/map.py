@@ -64,7 +64,6 @@ def _start(sweep: Sweep) -> None:
         owner.results(MAP)[sweep.digest] = result.complete
         return f"Points are missing. {result.lost[0]}." if result.lost else ""
 
-    owner.results(MAP).pop(sweep.digest, None)
     calls, workers = map_calls(), shared_workers()
     owner.start(MAP, sweep.digest, lambda _slots: map_run(sweep, calls, workers), keep)
 

@@ -1,6 +1,8 @@
 """All fabrics below the first figures: every iteration on one clock, or one of them lane by lane; and what if something breaks."""
 
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
@@ -13,25 +15,20 @@ from topox_core.figures.iteration.lanes import (
     Lanes,
     bars_of,
     first_window,
+    image_keys,
     lanes_of,
     sent_at_once,
     strip_image,
 )
 from topox_core.figures.networks.fabrics import before_after, shown_until, strip_words, strips
-from topox_core.figures.palette import (
-    CATEGORY_COLOURS,
-    CATEGORY_WORDS,
-    Theme,
-    category_words,
-    traffic,
-    traffic_category,
-)
+from topox_core.figures.palette import Theme, traffic
+from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import TRANSFER
 from topox_core.text.numbers import percent, short
-from topox_core.topology.failures import Failure
+from topox_core.topology.failures import FAILURES, Failure
 from topox_ui.answers.contest import Contest, Runs
-from topox_ui.answers.solving import Case, listing
+from topox_ui.answers.solving import Case
 from topox_ui.runs.owner import once
 from topox_ui.shell.charts import (
     chart,
@@ -44,7 +41,7 @@ from topox_ui.shell.charts import (
     when_opened,
 )
 from topox_ui.state.choices import CompareState
-from topox_ui.state.widgets import control, menu, pick, stretch_in_view
+from topox_ui.state.widgets import control, menu, pick, servers_in_view, stretch_in_view
 
 ALL = "all"
 
@@ -83,7 +80,8 @@ def _all(contest: Contest, runs: Runs, theme: Theme) -> None:
         )
         for name, run in runs.items()
     }
-    legend_line(_keys(next(iter(runs.values())).execution), theme)
+    used = traffic(next(iter(runs.values())).execution.graph)
+    legend_line(image_keys(images.values(), used), theme)
     chart(
         strips(
             images,
@@ -108,17 +106,6 @@ def _all(contest: Contest, runs: Runs, theme: Theme) -> None:
         },
         "When they end",
     )
-
-
-def _keys(execution: Execution) -> list[tuple[str, str]]:
-    """Return the colours with their words: the picture is an image and has no legend of its own."""
-    used = traffic(execution.graph)
-    words = category_words(used)
-    transfers = {category: words[category] for category in map(traffic_category, used)}
-    return [
-        (CATEGORY_COLOURS[category], word)
-        for category, word in sorted({**CATEGORY_WORDS, **transfers}.items())
-    ]
 
 
 def _transfers_ms(execution: Execution) -> tuple[float | None, float | None]:
@@ -146,23 +133,10 @@ def _parts(run: FabricRun) -> tuple[Execution, Lanes, Bars]:
 def _one(contest: Contest, name: str, run: FabricRun, theme: Theme) -> None:
     execution = run.execution
     drawn, lanes, bars = once("lanes", _token(run), lambda: _parts(run))
-    if lanes.most_servers < lanes.servers:
-        most = lanes.most_servers
-        first = menu(
-            "Servers in view",
-            CompareState,
-            "lanes_server",
-            {
-                s: f"servers {s} to {min(s + most, lanes.servers) - 1}"
-                for s in range(0, lanes.servers, most)
-            },
-            label_visibility="collapsed",
-        )
-        lanes = lanes.showing(first, first + most - 1)
-    whole = float(execution.makespan_ms)
-    low, high = first_window(bars, lanes, whole, execution.cluster.slot_ms)
-    first_ms, place = (float(low), float(high)), st.container(key="w")
-    window = stretch_in_view(CompareState, whole, first_ms, "%.3g ms", "lanes_", at=place)
+    lanes = servers_in_view(CompareState, "lanes_server", lanes)
+    whole_ms = execution.makespan_ms
+    first_ms = first_window(bars, lanes, whole_ms, execution.cluster.slot_ms)
+    window = stretch_in_view(CompareState, whole_ms, first_ms, "lanes_", at=st.container(key="w"))
     shown = in_view(bars, lanes, window)
     chart(
         gantt(drawn, bars, lanes, window, run.path, theme),
@@ -172,9 +146,6 @@ def _one(contest: Contest, name: str, run: FabricRun, theme: Theme) -> None:
         "Tasks in this window",
         before_table=window_words(window, len(shown)),
     )
-
-
-KINDS = ("fibre", "port", "switch", "server")
 
 
 def failures(case: Case, contest: Contest, runs: Runs, theme: Theme) -> None:
@@ -191,7 +162,7 @@ def _without_one(case: Case, contest: Contest, runs: Runs, theme: Theme) -> None
     if not {"static", "scheduled"} & set(runs):
         quiet("Choose fixed or planned circuits on the left: a failure is repaired there.")
         return
-    job = JobRequest(case.graph, case.cluster, listing(case.settings), contest.options, runs)
+    job = replace(case.job, options=contest.options, runs=runs)
     try:
         fixed = once(
             "laid circuits",
@@ -209,47 +180,15 @@ def _without_one(case: Case, contest: Contest, runs: Runs, theme: Theme) -> None
 
 def _element(case: Case, fixed: FixedCircuits) -> tuple[Failure, float]:
     """Draw the controls and return what fails, and when, as a share of the scheduled iteration."""
-    cluster = case.cluster
-    columns = st.columns([1.5, 1, 1, 1.6], vertical_alignment="bottom")
-    kind = pick("What fails", CompareState, "fails", KINDS, at=columns[0])
-    servers = {s: f"S{s}" for s in range(cluster.servers)}
-    failure = Failure.of_switch(0)
-    if kind == "fibre":
-        links = {f"{a}-{b}": (a, b) for a, b in fixed.links}
-        chosen = menu(
-            "Circuit",
-            CompareState,
-            "failed_circuit",
-            {name: f"S{a} → S{b}" for name, (a, b) in links.items()},
-            at=columns[1],
-            help="One of the fixed circuits. Circuits that change lose the out-port at its source.",
-        )
-        failure = Failure.fibre(*links.get(chosen, (-1, -1)))
-    elif kind == "port":
-        server = menu("Server", CompareState, "failed_server", servers, at=columns[1])
-        ports = range(cluster.ports_per_server)
-        port = menu("Port", CompareState, "failed_port", ports, at=columns[2])
-        failure = Failure.of_port(server, port)
-    elif kind == "switch":
-        switches = range(cluster.switches)
-        failure = Failure.of_switch(
-            menu("Switch", CompareState, "failed_switch", switches, at=columns[1])
-        )
-    else:
-        server = menu("Server", CompareState, "failed_server", servers, at=columns[1])
-        others = {s: word for s, word in servers.items() if s != server}
-        if not others:
-            raise InputError(
-                "no other server could take the tasks over", file="failure", field="substitute"
-            )
-        other = menu("Its tasks go to", CompareState, "substitute", others, at=columns[2])
-        failure = Failure.of_server(server, other)
+    kind_at, first, second, moment_at = st.columns([1.5, 1, 1, 1.6], vertical_alignment="bottom")
+    kind = pick("What fails", CompareState, "fails", FAILURES, at=kind_at)
+    failure = _failure(kind, case.cluster, fixed, first, second)
     at = control(
         "slider",
         "Moment, for the schedule",
         CompareState,
         "failed_at",
-        at=columns[3],
+        at=moment_at,
         min_value=0,
         max_value=90,
         step=5,
@@ -257,6 +196,36 @@ def _element(case: Case, fixed: FixedCircuits) -> tuple[Failure, float]:
         help="When it fails, as a share of the planned iteration. The rest is planned again from there.",
     )
     return failure, at / 100
+
+
+def _failure(kind: str, cluster: Cluster, fixed: FixedCircuits, first: Any, second: Any) -> Failure:
+    """Draw the choice of an element of a kind in one or two places."""
+    if kind == "switch":
+        switches = range(cluster.switches)
+        return Failure.of_switch(menu("Switch", CompareState, "failed_switch", switches, at=first))
+    if kind == "fibre":
+        links = {f"{a}-{b}": (a, b) for a, b in fixed.links}
+        chosen = menu(
+            "Circuit",
+            CompareState,
+            "failed_circuit",
+            {name: f"S{a} → S{b}" for name, (a, b) in links.items()},
+            at=first,
+            help="One of the fixed circuits. Circuits that change lose the out-port at its source.",
+        )
+        return Failure.fibre(*links.get(chosen, (-1, -1)))
+    servers = {s: f"S{s}" for s in range(cluster.servers)}
+    server = menu("Server", CompareState, "failed_server", servers, at=first)
+    if kind == "port":
+        ports = range(cluster.ports_per_server)
+        return Failure.of_port(server, menu("Port", CompareState, "failed_port", ports, at=second))
+    del servers[server]
+    if not servers:
+        raise InputError(
+            "no other server could take the tasks over", file="failure", field="substitute"
+        )
+    other = menu("Its tasks go to", CompareState, "substitute", servers, at=second)
+    return Failure.of_server(server, other)
 
 
 def _outcomes(

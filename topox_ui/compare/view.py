@@ -8,6 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
+from topox_core.economics.clusters import same_cost_ratio, same_cost_words
 from topox_core.errors import InputError
 from topox_core.fabrics.comparison import words as comparison_words
 from topox_core.fabrics.comparison.compare import EQUAL, fabric_bill, fastest
@@ -31,8 +32,6 @@ from topox_ui.answers.contest import (
     Contest,
     Runs,
     contest_of,
-    priced_ratio,
-    priced_words,
     redraw_when_shorter,
     run_all,
 )
@@ -58,7 +57,7 @@ from topox_ui.shell.charts import (
     show_error,
     show_input_errors,
 )
-from topox_ui.shell.downloads import figures_file, graph_kept_here, link_menu, stem, take_away
+from topox_ui.shell.downloads import figures_file, graph_kept_here, stem, take_away
 from topox_ui.state.choices import VARIANTS, ContestState
 from topox_ui.state.loading import Loaded, scenario, setting_words
 from topox_ui.state.prices import catalogue
@@ -146,7 +145,7 @@ def _fat_tree(cluster: Cluster) -> None:
 
 def _same_money(cluster: Cluster, full: float) -> None:
     """Draw what NIC the circuits' money buys: the price catalogue's figure, or another one to try."""
-    priced = float(f"{priced_ratio(cluster):.6g}")
+    priced = float(f"{same_cost_ratio(cluster, catalogue()):.6g}")
 
     def take(ratio: Any) -> None:
         # The priced one is no choice: it follows the cluster and the catalogue.
@@ -160,7 +159,7 @@ def _same_money(cluster: Cluster, full: float) -> None:
         value=ContestState.now().cost_ratio or priced,
         words=lambda v: f"{short(full / v)}G{' (priced)' if v == priced else ''}",
         take=take,
-        help=f"Of the {full:g} Gbit/s that a server's circuits have. {as_label(priced_words(cluster))} "
+        help=f"Of the {full:g} Gbit/s that a server's circuits have. {as_label(same_cost_words(cluster, catalogue()))} "
         "TopoOpt (NSDI 2023) found a full-bandwidth packet network 3.2 times as expensive as circuits on average.",
     )
 
@@ -250,7 +249,7 @@ def _notes(contest: Contest, runs: Runs) -> None:
         if name in runs and runs[name].message
     ]
     if "fat_tree" in runs and contest.options.equivalent_gbps is not None:
-        lines.append(priced_words(runs["fat_tree"].execution.cluster))
+        lines.append(same_cost_words(runs["fat_tree"].execution.cluster, catalogue()))
     with st.expander("Notes", key="compare_notes", type="compact"):
         for line in lines:
             quiet(escape(_polished(line)))
@@ -324,4 +323,3 @@ def draw_map(theme: Theme, opened: Loaded) -> None:
         case = case_of(opened, scenario())
         contest = contest_of(case)
     where_which_wins(opened, case, contest, theme)
-    link_menu(graph_kept_here())

@@ -44,7 +44,6 @@ from topox_ui.shell.charts import (
     quiet,
     write_html,
 )
-from topox_ui.shell.downloads import link_menu
 from topox_ui.state.session import Lasting
 
 # Which kinds the headline speaks of: nothing was fitted to them.
@@ -75,9 +74,6 @@ def draw(theme: Theme) -> None:
         f"worst {_off(others.most)}), nothing fitted; no measured run on optical switches was at hand. Beside two "
         f"simulators collectives are at most {_off(collectives)} off, whole iterations {_off(whole)}.",
     )
-    chart_title(
-        "How far off", "a dot is one comparison, the bar their median; hollow: held by a test"
-    )
     worst = max((one for one in found if one.worst), key=lambda one: one.most)
     chart(
         error_dots(found, theme),
@@ -86,6 +82,10 @@ def draw(theme: Theme) -> None:
         f"Furthest off is {worst.worst and worst.worst.subject}: {_off(worst.most)}.",
         lambda: [{"kind": one.name, **row} for one in found for row in as_record(one)["rows"]],
         "Every comparison",
+        title=(
+            "How far off",
+            "a dot is one comparison, the bar their median; hollow: held by a test",
+        ),
     )
     write_html(
         html_table(COLUMNS, map(_row_of_kind, names_of(found), found), "fits", row_heads=True)
@@ -104,7 +104,6 @@ def draw(theme: Theme) -> None:
         )
         + "</ul>"
     )
-    link_menu()
 
 
 def _row_of_kind(name: str, kind: Kind) -> list[str]:
@@ -148,10 +147,6 @@ def measured_card(theme: Theme) -> None:
         f"{_percent(calibrated.mean)} on {calibrated.rows} rows that two numbers were fitted to.",
     )
     quiet(_OTHERS)
-    chart_title(
-        "Predicted against measured",
-        "on the line: predicted exactly; band: 10 %; hollow: rows used for fitting",
-    )
     rows = [row for one in sets for row in one.rows]
     worst = max(rows, key=lambda row: abs(row.error))
     chart(
@@ -161,6 +156,10 @@ def measured_card(theme: Theme) -> None:
         f"{worst.measured.job.plan.words}: {_percent(abs(worst.error))}.",
         lambda: [_row(one.name, row) for one in sets for row in one.rows],
         "Every row",
+        title=(
+            "Predicted against measured",
+            "on the line: predicted exactly; band: 10 %; hollow: rows used for fitting",
+        ),
     )
     write_html(
         '<p class="note">Two numbers, the shares of the peak that products and memory reach, were fitted to the '

@@ -32,7 +32,7 @@ from topox_core.text.numbers import about_seconds, short
 from topox_ui.answers.keeping import existing_library, keeps_runs, open_library
 from topox_ui.gallery.accuracy import TITLE as MEASURED_TITLE
 from topox_ui.runs.owner import Kept, RunKind, run_owner
-from topox_ui.runs.panel import run_note, run_panel
+from topox_ui.runs.panel import watched
 from topox_ui.shell.charts import (
     Content,
     as_label,
@@ -45,7 +45,6 @@ from topox_ui.shell.charts import (
     quiet,
     write_html,
 )
-from topox_ui.shell.downloads import link_menu
 from topox_ui.state.session import PageState, one_of, word_of
 from topox_ui.state.widgets import menu, sidebar
 
@@ -115,15 +114,14 @@ def turn(card: Card, key: str, value: Value) -> None:
     GalleryState.choose(switches=tuple(sorted(changed.items())))
 
 
-def chosen_card() -> Card | str:
-    """Draw the list of cards in the sidebar and return the one that is open, or the name of what is none."""
+def chosen_card() -> str:
+    """Draw the list of cards in the sidebar and return the name of the one that is open, empty for the wall."""
     with sidebar():
         titles = {"": "All cards"} | {name: card.title for name, card in CARDS.items()}
-        name = menu("Card", GalleryState, "card", titles | {MEASURED: MEASURED_TITLE})
-        if name not in CARDS:
-            return name
-        quiet(f"{escape(CARDS[name].source)}")
-    return CARDS[name]
+        name: str = menu("Card", GalleryState, "card", titles | {MEASURED: MEASURED_TITLE})
+        if name in CARDS:
+            quiet(escape(CARDS[name].source))
+    return name
 
 
 def switches(card: Card) -> Settings:
@@ -213,11 +211,8 @@ def start(card: Card, settings: Settings) -> None:
 
 def run_controls(card: Card, settings: Settings, answer: Answer | None) -> None:
     """Draw the Run button with how long a run takes, or the run's progress with its Cancel button."""
-    owner = run_owner()
-    run_note(CARD)
-    if owner.run(CARD) is not None:
-        name, _ = cast("Key", owner.key(CARD))
-        run_panel(CARD, CARDS[name].title)
+    running = cast("Key | None", run_owner().key(CARD))
+    if watched(CARD, CARDS[running[0]].title if running else ""):
         return
     last = last_runs().get(card.name)
     takes_s = card.takes_s * slowness() if last is None else last.wall_s
@@ -293,7 +288,6 @@ def draw_answer(card: Card, answer: Answer, theme: Theme) -> None:
         off = any(row.verdict in ("trend", "differs") for row in answer.rows)
         chart_title("Why the results differ" if off else "What the results rest on")
         write_html("".join(f'<p class="note">{escape(line)}</p>' for line in answer.remarks))
-    link_menu()
 
 
 def reasons(rows: tuple[Row, ...]) -> None:

@@ -1,5 +1,6 @@
 """Papers: published tables and figures, run here, on a wall of cards with a verdict on every number, and the claims a line each."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
@@ -54,7 +55,6 @@ from topox_ui.gallery.card import (
 )
 from topox_ui.runs.panel import watched
 from topox_ui.shell.charts import button, escape, headline, quiet, write_html
-from topox_ui.shell.downloads import link_menu
 from topox_ui.state.widgets import pick, sidebar
 
 JUDGED = ("match", "trend", "differs")
@@ -90,7 +90,6 @@ def wall(theme: Theme) -> None:
     _sidebar()
     if not watched(EVERY, "Running cards", lambda _run: _drawn(theme)):
         _drawn(theme)
-    link_menu()
 
 
 def _drawn(theme: Theme) -> None:
@@ -115,14 +114,13 @@ def _drawn(theme: Theme) -> None:
         "Each picture shows the first series of a card; hollow: printed, filled: ours. Click a card for every row, the reasons "
         "and the settings that change its reading."
     )
-    options = {ALL: f"All {len(CARDS)}"}
-    options |= {
-        paper: f"{CALLED.get(paper, paper)} {count}"
-        for paper in PAPERS
-        if (count := sum(card.paper == paper for card in CARDS.values()))
-    }
     off = [name for name in known if counts_of(known[name].answer.rows)["differs"]]
-    options[DIFFERS] = f"with rows that differ {len(off)}"
+    count = Counter(card.paper for card in CARDS.values())
+    options = {
+        ALL: f"All {len(CARDS)}",
+        **{paper: f"{CALLED.get(paper, paper)} {count[paper]}" for paper in PAPERS if count[paper]},
+        DIFFERS: f"with rows that differ {len(off)}",
+    }
     chosen = pick("Which cards", GalleryState, "paper", options, label_visibility="collapsed")
     shown = [
         card
@@ -331,17 +329,19 @@ def _line(key: object, printed: str, value: str, verdict: str, card: str, words:
 
 def draw(theme: Theme) -> None:
     """Draw the view Tables and figures."""
-    card = chosen_card()
-    if isinstance(card, str):
-        if card == MEASURED:
-            measured_card(theme)
-        else:
-            wall(theme)
-            with st.expander("Claims of the papers, one per line"):
-                claims_table()
-        return
-    settings = switches(card)
+    name = chosen_card()
+    if name == MEASURED:
+        measured_card(theme)
+    elif name:
+        _open_card(CARDS[name], theme)
+    else:
+        wall(theme)
+        with st.expander("Claims of the papers, one per line"):
+            claims_table()
 
+
+def _open_card(card: Card, theme: Theme) -> None:
+    settings = switches(card)
     answer = answer_of(card, settings)
     headline(kicker(card), finding(card, answer))
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -354,7 +354,7 @@ def draw(theme: Theme) -> None:
             kwargs={"card": ""},
         )
     if answer is not None:
-        quiet(f"{card.shows}")
+        quiet(card.shows)
         draw_answer(card, answer, theme)
     else:
         quiet(

@@ -13,11 +13,12 @@ from topox_core.fabrics.comparison.compare import EQUAL, same_time, ties
 from topox_core.figures.iteration.lanes import (
     Lanes,
     bars_of,
+    image_keys,
     lanes_of,
     on_one_clock,
     overview_image,
 )
-from topox_core.figures.palette import CATEGORY_COLOURS, Theme, category_words, traffic
+from topox_core.figures.palette import Theme, traffic
 from topox_core.figures.rails.windows import windows_side_by_side
 from topox_core.library.rows import StoredRun
 from topox_core.library.run_library import RunLibrary
@@ -31,6 +32,7 @@ from topox_core.schedule.circuits.standing import crossed
 from topox_core.schedule.results.result_file import from_record, settings_of_record
 from topox_core.studies.keys import key_words, value_words
 from topox_core.studies.point import fabric_run_of
+from topox_core.studies.study_run import kept_by
 from topox_core.studies.subject import resolve, subject_of
 from topox_core.text.numbers import (
     and_more,
@@ -44,7 +46,7 @@ from topox_core.text.numbers import (
     time,
     uncapitalised,
 )
-from topox_ui.answers.keeping import kept_input, refuse_faults
+from topox_ui.answers.keeping import refuse_faults
 from topox_ui.library.listing import LETTERS, RunsState
 from topox_ui.shell.charts import (
     chart,
@@ -136,7 +138,7 @@ def result_record(library: RunLibrary, one: StoredRun) -> dict[str, Any] | None:
 
 def _from_file(library: RunLibrary, one: StoredRun, record: dict[str, Any]) -> Execution:
     """Return the execution of a result file once the checker has found it sound: a library may come from anywhere."""
-    file, kept = f"run {one.id}", kept_input(library)
+    file, kept = f"run {one.id}", kept_by(library)
     resolved = resolve(subject_of(one.record.settings.get("subject"), kept=kept), kept=kept)
     if resolved.graph is None or resolved.cluster is None:
         raise InputError("has no tasks to draw: only its numbers are kept", file=file)
@@ -155,7 +157,7 @@ def _from_file(library: RunLibrary, one: StoredRun, record: dict[str, Any]) -> E
 
 def _again(library: RunLibrary, one: StoredRun) -> tuple[Execution, str]:
     """Compute a run again; say so where another version, or another answer, was kept."""
-    run = fabric_run_of(one.record.settings, kept_input(library))
+    run = fabric_run_of(one.record.settings, kept_by(library))
     kept_ms = one.record.measures.get("iteration_ms")
     words = []
     if one.record.version != code_version():
@@ -321,9 +323,8 @@ def _clocks(drawn: Drawn, refused: Sequence[str], theme: Theme) -> None:
             ],
         )
         quiet(one.note and f"{letter}: {escape(one.note)}.")
-    colours = sorted({int(v) for one in drawn.values() for v in np.unique(one.image)})
-    words = category_words(sorted({use for one in drawn.values() for use in one.traffic}))
-    legend_line([(CATEGORY_COLOURS[k], words[k]) for k in colours if k in words], theme)
+    used = sorted({use for one in drawn.values() for use in one.traffic})
+    legend_line(image_keys((one.image for one in drawn.values()), used), theme)
 
 
 def _windows(drawn: Drawn, theme: Theme) -> None:

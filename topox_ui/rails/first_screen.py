@@ -294,9 +294,7 @@ def _strip_in_view(
     whole = max(pattern.iteration_ms, 1e-9)
     view = (0.0, whole)
     if len(windows) > MAX_AT_ONCE:
-        view = stretch_in_view(
-            RailsState, whole, (0.0, whole * MAX_AT_ONCE / len(windows)), "%.0f ms"
-        )
+        view = stretch_in_view(RailsState, whole, (0.0, whole * MAX_AT_ONCE / len(windows)))
     drawn = strip(traffic, windows, dark, view, theme, legend=False)
     legend_line(strip_legend(drawn, theme), theme)
     chart(

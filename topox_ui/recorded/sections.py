@@ -257,7 +257,7 @@ def _lanes_in_view(found: RecordedStep, ranks: list[int], theme: Theme) -> None:
     )
     view = (0.0, whole)
     if drawn > MAX_BARS:
-        view = stretch_in_view(RecordedState, whole, (0.0, whole * MAX_BARS / drawn), "%.1f ms")
+        view = stretch_in_view(RecordedState, whole, (0.0, whole * MAX_BARS / drawn))
     labels = found.settings.parallelism
     waited = sum(one.waiting_ms for one in bars)
     moved = sum(one.transfer_ms for one in bars)

@@ -63,6 +63,33 @@ def watched(
     return running
 
 
+def begun_beside(
+    kind: RunKind, key: Hashable, start: Callable[[], object], there: Callable[[], bool]
+) -> bool:
+    """Start a run that nobody asked for, and draw the page again once its answer is there; return False where the last one failed.
+
+    Parameters
+    ----------
+    start
+        Starts the run of this key.
+    there
+        Whether the answer is there, which another session may have had worked out.
+    """
+    owner = run_owner()
+    if owner.run(kind, key) is None:
+        if owner.note(kind):
+            return False
+        start()
+    _draw_again(kind, there)
+    return True
+
+
+@st.fragment(run_every=POLL_S)
+def _draw_again(kind: RunKind, there: Callable[[], bool]) -> None:
+    if run_owner().ended(kind) or there():
+        st.rerun()
+
+
 def _panel(
     kind: RunKind, title: str, draw: Callable[[Any], None] | None, place: str, in_line: bool
 ) -> None:

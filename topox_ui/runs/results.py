@@ -146,7 +146,7 @@ class Shared(Generic[T]):
         make
             Works it out; what it raises goes to who asked, and whoever waits tries for himself.
         over
-            Whether who asks is gone; then the script ends here.
+            Whether who asks is gone; then the script ends here, and what was cut short is not kept.
         """
         while (answer := self.known(key)) is None:
             with self._lock:
@@ -158,19 +158,24 @@ class Shared(Generic[T]):
                         break
                     coming = self._coming[key] = Future()
             if mine:
-                return self._make(key, make, coming)
+                return self._make(key, make, coming, over)
             wait_for(coming, over)
         return answer
 
-    def _make(self, key: str, make: Callable[[], T], coming: Future[None]) -> T:
+    def _make(self, key: str, make: Callable[[], T], coming: Future[None], over: Stop) -> T:
         try:
             answer = make()
-            self._kept[key] = answer
-            return answer
+            if not over():
+                self._kept[key] = answer
+                return answer
+        except Exception:
+            if not over():
+                raise
         finally:
             with self._lock:
                 del self._coming[key]
             coming.set_result(None)
+        raise StopException
 
 
 def wait_for(future: Future[T], over: Stop) -> T:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, MutableMapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -34,10 +35,10 @@ from topox_core.schedule.results.story import (
     summary_sentence,
 )
 from topox_core.text.numbers import capitalised, enumeration, percent, plural, seconds, short, time
-from topox_ui.answers.solving import PROOF, Case, case_of, keep, start_proof
+from topox_ui.answers.solving import PROOF, Case, keep
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, run_owner
-from topox_ui.runs.panel import BEFORE, run_note, run_panel
+from topox_ui.runs.panel import BEFORE, watched
 from topox_ui.schedule.certificate import OTHER_LOWERING, seal_line, ways_left
 from topox_ui.shell.charts import (
     as_label,
@@ -52,112 +53,78 @@ from topox_ui.shell.charts import (
 )
 from topox_ui.shell.page import warmed
 from topox_ui.state.choices import RaceState
-from topox_ui.state.loading import loaded, scenario
-from topox_ui.state.session import notify_errors
 from topox_ui.state.what_ifs import engine_choice
 from topox_ui.state.widgets import slide
 
 RACE = RunKind(
     "race",
-    most_kept=24 * len(ENGINES),
     cancel_help="Stops at once; the engines that have ended are kept.",
     cancelled="Stopped. The engines that had ended are kept; the others can be run from here.",
 )
-Outcomes = MutableMapping[tuple[str, str], Contestant]
+# The engines of a race that have ended their solve, in the order in which they run.
+Ended = tuple[Contestant, ...]
 
 
-@dataclass(frozen=True)
-class Race:
-    """A case, and the time limit that every engine has for itself."""
-
-    case: Case
-    limit_s: float
-
-    @property
-    def key(self) -> str:
-        """Everything that the outcome depends on."""
-        settings = self.case.settings
-        return f"{self.case.key}|{self.limit_s}|{settings.threads}|{settings.gap}|{settings.seed}"
-
-    def contestants(self, outcomes: Outcomes) -> list[Contestant]:
-        """Return the engines that have ended their solve, in the order in which they run."""
-        return [outcomes[self.key, name] for name in ENGINES if (self.key, name) in outcomes]
+def race_key(case: Case) -> str:
+    """Return all that the outcome of a race depends on: the time limit of a case is what every engine has for itself."""
+    how = case.settings
+    return f"{case.key}|{how.time_limit_s}|{how.threads}|{how.gap}|{how.seed}"
 
 
 @dataclass(frozen=True)
 class EngineStart:
-    """A step of a race: an engine began, with its solve where it has one that can be watched."""
+    """A step of the race of a case: an engine began its solve."""
 
-    race: Race
+    case: Case
     engine: str
-    proof: Proof | None = None
-
-    @property
-    def contestant(self) -> Contestant | None:
-        """Where the engine stands now."""
-        proof = self.proof
-        if proof is None:
-            return None
-        return Contestant(self.engine, events_of(proof.story), proof.elapsed_s)
+    run: FunctionRun[Result, object] | Proof
 
 
-def start(race: Race) -> None:
+def start(case: Case) -> None:
     """Start the engines that have not run yet, once what must be compiled is."""
     owner = run_owner()
-    keep_result = partial(keep, owner.results(PROOF), race.case.key)
-    function = partial(run_race, race, owner.results(RACE), keep_result, warmed())
+    keep_result = partial(keep, owner.results(PROOF), case.key)
+    function = partial(run_race, case, owner.results(RACE), keep_result, warmed())
     owner.start(
         RACE,
-        race.key,
+        race_key(case),
         lambda _slots: FunctionRun(function, measure, "race"),
-        lambda _outcome: None,  # outcomes are kept engine by engine
-        at_most_s=race.limit_s * len(ENGINES),
+        at_most_s=case.settings.time_limit_s * len(ENGINES),
     )
 
 
 def run_race(
-    race: Race,
-    outcomes: Outcomes,
+    case: Case,
+    outcomes: MutableMapping[str, Ended],
     keep_result: Callable[[Result], None],
     warming: threading.Thread | None,
     stop: Stop,
     on_step: Callable[[EngineStart], None],
-) -> int:
-    """Run one engine after another; return how many have an outcome."""
+) -> None:
+    """Run one engine after another; the outcome of each that has ended is kept."""
+    key = race_key(case)
     if warming is not None:
         warming.join()  # no engine shares the cores with a compiler
-    for engine in ENGINES:
-        if (race.key, engine) in outcomes:
-            continue
-        settings = replace(race.case.settings, engine=engine, time_limit_s=race.limit_s)
-        result = _solved(race, replace(race.case, settings=settings), stop, on_step)
-        if result is None:
-            break
-        outcomes[race.key, engine] = Contestant.of(engine, result)
+    for engine in ENGINES[len(outcomes.get(key, ())) :]:
+        run = _begun(case, engine)
+        on_step(EngineStart(case, engine, run))
+        result = None
+        with suppress(Stopped):
+            result = finish(run, stop)
+        if stop() or result is None:
+            return
+        outcomes[key] = (*outcomes.get(key, ()), Contestant.of(engine, result))
         if engine != "list":  # the page has the list schedule already
             keep_result(result)
-    return len(race.contestants(outcomes))
 
 
-def _solved(
-    race: Race, case: Case, stop: Stop, on_step: Callable[[EngineStart], None]
-) -> Result | None:
-    """Return what one engine makes of a case, or None if the race was stopped before its end."""
-    engine, arguments = case.settings.engine, (case.graph, case.cluster, case.settings)
-    if stop():
-        return None
-    try:
-        if engine == "list":
-            on_step(EngineStart(race, engine))
-            result: Result | None = schedule(*arguments, stop)
-        else:
-            wait_until_loaded(engine, LOADING_S)
-            proof = prove(*arguments)
-            on_step(EngineStart(race, engine, proof))
-            result = finish(proof, stop)
-    except Stopped:
-        return None
-    return None if stop() else result
+def _begun(case: Case, engine: str) -> FunctionRun[Result, object] | Proof:
+    """Begin the solve of one engine, alone."""
+    settings = replace(case.settings, engine=engine)
+    if engine == "list":
+        return FunctionRun(lambda stop, _: schedule(case.graph, case.cluster, settings, stop))
+    wait_until_loaded(engine, LOADING_S)
+    return prove(case.graph, case.cluster, settings)
 
 
 def measure(steps: tuple[EngineStart, ...], elapsed_s: float) -> RunProgress:
@@ -165,8 +132,8 @@ def measure(steps: tuple[EngineStart, ...], elapsed_s: float) -> RunProgress:
     if not steps:
         return RunProgress(elapsed_s, 0.0, words="making ready")
     step = steps[-1]
-    limit_s, place = step.race.limit_s, ENGINES.index(step.engine)
-    spent_s = step.proof.elapsed_s if step.proof is not None else 0.0
+    limit_s, place = step.case.settings.time_limit_s, ENGINES.index(step.engine)
+    spent_s = step.run.elapsed_s
     return RunProgress(
         elapsed_s,
         min(1.0, (place + min(1.0, spent_s / limit_s)) / len(ENGINES)),
@@ -189,23 +156,20 @@ MARKS = "Solid: the best schedule so far. Dotted: the bound. The mark is where a
 
 def race_section(case: Case, theme: Theme) -> None:
     """Draw the race of this setting: what it is or who won, the way to start it, its way so far, or its outcome."""
-    owner = run_owner()
-    current = Race(case, RaceState.now().race_s)
-    ended, running = current.contestants(owner.results(RACE)), owner.run(RACE) is not None
+    case = replace(case, settings=replace(case.settings, time_limit_s=RaceState.now().race_s))
+    key = race_key(case)
+    ended: Ended = run_owner().results(RACE).get(key, ())
     chart_title("Race of the engines")
     st.html(
         f'<p class="card">{escape(race_finding(ended))}</p>'
         if len(ended) > 1
         else f'<p class="quiet">{WHAT}</p>'
     )
-    run_note(RACE)
-    _offer_race(current, {one.engine for one in ended}, running)
-    if running:
-        run_panel(RACE, "Race", partial(_race_live, current.key, theme))
-    elif ended:
-        quiet(f"{MARKS}")
+    _offer_race(case, ENGINES[len(ended) :])
+    if not watched(RACE, "Race", partial(_race_live, key, theme)) and ended:
+        quiet(MARKS)
         chart(
-            race(ended, current.limit_s, theme),
+            race(ended, case.settings.time_limit_s, theme),
             "race_chart",
             f"Schedules and bounds of {', '.join(r.name for r in ended)} over elapsed time. {race_finding(ended)}",
             lambda: race_table(ended),
@@ -213,10 +177,10 @@ def race_section(case: Case, theme: Theme) -> None:
         )
 
 
-def _offer_race(current: Race, ran: set[str], running: bool) -> None:
+def _offer_race(case: Case, left: Sequence[str]) -> None:
     """Offer to run what has not run: the time limit, the button, and how long it will take."""
-    left = [engine for engine in ENGINES if engine not in ran]
-    proving = run_owner().run(PROOF) is not None
+    owner = run_owner()
+    proving = owner.run(PROOF) is not None
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         slide(
             "Time limit of each engine",
@@ -227,11 +191,11 @@ def _offer_race(current: Race, ran: set[str], running: bool) -> None:
             width=230,
             help="Each engine may run this long; a proof ends its run sooner. Outcomes are kept for each limit.",
         )
-        if running or not left:
+        if owner.run(RACE) is not None or not left:
             return
         words = (
             "Start the race"
-            if not ran
+            if len(left) == len(ENGINES)
             else f"Run the other {len(left)}"
             if len(left) > 1
             else "Run the last one"
@@ -241,7 +205,7 @@ def _offer_race(current: Race, ran: set[str], running: bool) -> None:
             "race",
             "flag",
             start,
-            current,
+            case,
             disabled=proving,
             help="A proof is running and uses all cores: wait until it ends, or cancel it."
             if proving
@@ -249,25 +213,27 @@ def _offer_race(current: Race, ran: set[str], running: bool) -> None:
         )
         names = capitalised(enumeration([ENGINE_WORDS[engine] for engine in left]))
         quiet(
-            f"{names}, each for at most {seconds(current.limit_s)} on "
-            f"{plural(current.case.settings.threads, 'core')}"
+            f"{names}, each for at most {seconds(case.settings.time_limit_s)} on "
+            f"{plural(case.settings.threads, 'core')}"
         )
 
 
-def _race_live(key: str, theme: Theme, run: FunctionRun[int, EngineStart]) -> None:
+def _race_live(key: str, theme: Theme, run: FunctionRun[None, EngineStart]) -> None:
     """Draw the engines that have ended and the one that runs."""
     if not run.steps:
         return
     step = run.steps[-1]
-    if step.race.key != key:
-        quiet(f"{BEFORE}")
-    contestants = step.race.contestants(run_owner().results(RACE))
-    if step.contestant is not None and step.engine not in {one.engine for one in contestants}:
-        contestants.append(step.contestant)
+    running = race_key(step.case)
+    if running != key:
+        quiet(BEFORE)
+    contestants = list(run_owner().results(RACE).get(running, ()))
+    if isinstance(step.run, Proof) and step.engine not in {one.engine for one in contestants}:
+        events = events_of(step.run.story)
+        contestants.append(Contestant(step.engine, events, step.run.elapsed_s))
     if contestants:
-        quiet(f"{MARKS}")
+        quiet(MARKS)
         chart(
-            race(contestants, step.race.limit_s, theme),
+            race(contestants, step.case.settings.time_limit_s, theme),
             "race_live",
             "Schedules and bounds of the engines so far.",
         )
@@ -281,8 +247,7 @@ LIVE_HEIGHT = 108  # px: with progress and Cancel it stays beside headline and k
 def proof_panel(case: Case, result: Result, theme: Theme) -> None:
     """Draw the button, or the solve that runs with its Cancel; the engine and its time limit behind a small menu."""
     with st.container(border=True, key="proof"):
-        if run_owner().run(PROOF) is not None:
-            run_panel(PROOF, "Proving", partial(_live, case.key, theme))
+        if watched(PROOF, "Proving", partial(_live, case.key, theme)):
             return
         _offer(case, result)
         with st.expander("Exact engine", key="engine_menu", type="compact"):
@@ -306,6 +271,7 @@ def _offer(case: Case, result: Result) -> None:
         width="stretch",
         key="prove",
         on_click=_start,
+        args=(case,),
         help="The race uses all cores: wait until it ends, or cancel it."
         if racing
         else "Start the exact engine in a process of its own; sliders stay live.",
@@ -335,14 +301,18 @@ def _offer(case: Case, result: Result) -> None:
             f"{before}Looks for a shorter schedule, or for a proof that there is none, for at most "
             f"{seconds(case.settings.time_limit_s)}."
         )
-    run_note(PROOF)
 
 
-@notify_errors()
-def _start() -> None:
-    source = loaded()
-    if source is not None:
-        start_proof(case_of(source, scenario()))
+def _start(case: Case) -> None:
+    """Start an exact solve of a case beside the page; one that runs for another case is ended first."""
+    owner = run_owner()
+    owner.start(
+        PROOF,
+        case.key,
+        lambda _slots: prove(case.graph, case.cluster, case.settings),
+        partial(keep, owner.results(PROOF), case.key),
+        at_most_s=case.settings.time_limit_s,
+    )
 
 
 def search_panel(result: Result, theme: Theme) -> None:
@@ -405,7 +375,7 @@ def _lines(theme: Theme) -> tuple[str, str]:
 def _live(key: str, theme: Theme, proof: Proof) -> None:
     """Draw the schedules and bounds of the solve so far."""
     if run_owner().key(PROOF) != key:
-        quiet(f"{BEFORE}")
+        quiet(BEFORE)
     quiet("&ensp; ".join(_lines(theme)))
     story = proof.story
     now = story[-1]

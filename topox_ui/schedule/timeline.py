@@ -28,6 +28,7 @@ from topox_ui.answers.solving import (
     known_first_answer,
     known_plans,
     prefetch,
+    settled,
     with_plans,
 )
 from topox_ui.runs.owner import Kept, RunKind, once, run_owner
@@ -41,10 +42,9 @@ from topox_ui.shell.charts import (
     title_row,
 )
 from topox_ui.shell.preparing import prepared
-from topox_ui.state.address import keep_address
 from topox_ui.state.choices import ScheduleState
 from topox_ui.state.session import Lasting
-from topox_ui.state.widgets import control, menu
+from topox_ui.state.widgets import servers_in_view, stretch_in_view
 
 HINT = "Number in a port bar: destination server. Outline and dotted line: critical path. Click a bar for its task."
 
@@ -82,13 +82,15 @@ def timeline(token: str, parts: Drawn, theme: Theme) -> None:
     execution = parts.execution
     with st.container(key="timeline"):
         lanes = _lanes(parts, _picked(parts) or HINT)
-        window = _window(parts, lanes, execution.makespan_ms, execution.cluster.slot_ms)
+        whole_ms = execution.makespan_ms
+        first_ms = first_window(parts.bars, lanes, whole_ms, execution.cluster.slot_ms)
+        window = stretch_in_view(ScheduleState, whole_ms, first_ms, at=st.container(key="w"))
         key = f"{token}|{lanes.first}|{lanes.last}|{window}|{theme.name}|{theme.scale}"
         charts = once("timeline", key, lambda: _draw(parts, lanes, window, theme))
         chart(
             charts.whole,
             "overview",
-            f"The whole iteration of {short(execution.makespan_ms)} ms, server by server; the window is framed.",
+            f"The whole iteration of {short(whole_ms)} ms, server by server; the window is framed.",
         )
         chart(
             charts.gantt,
@@ -108,81 +110,18 @@ def timeline(token: str, parts: Drawn, theme: Theme) -> None:
             lambda: port_table(execution),
             "Every out-port",
         )
-    keep_address()
-
-
-def _window(parts: Drawn, lanes: Lanes, makespan_ms: float, slot_ms: float) -> tuple[float, float]:
-    """Draw the slider that owns the time window; return the window."""
-    now = ScheduleState.now()
-    low, high = now.from_ms, now.to_ms
-    if low is None and high is None:
-        low, high = first_window(parts.bars, lanes, makespan_ms, slot_ms)
-    low, high = (
-        min(low or 0.0, makespan_ms),
-        min(high if high is not None else makespan_ms, makespan_ms),
-    )
-    if high - low < makespan_ms * 1e-4:
-        low, high = 0.0, makespan_ms
-    step = _step(makespan_ms)
-    stops = np.arange(0.0, makespan_ms, step)
-    # A last stop so close to the end would read as the end does.
-    stops = stops[(stops == 0) | (makespan_ms - stops > step / 10)]
-    ends = np.unique(np.append(stops, makespan_ms)).round(9).tolist()
-    digits = max(0, 1 - int(np.floor(np.log10(step))))
-    low, high = (min(ends, key=lambda e: abs(e - value)) for value in (low, high))
-    if low >= high:
-        low, high = ends[0], ends[-1]
-    control(
-        "select_slider",
-        "Time window",
-        ScheduleState,
-        "from_ms",
-        value=(low, high),
-        options=ends,
-        words=lambda v: f"{round(v, digits):,.9g} ms",
-        take=_choose_window,
-        at=st.container(key="w"),
-        label_visibility="collapsed",
-    )
-    return low, high
-
-
-def _choose_window(window: tuple[float, float]) -> None:
-    if window[0] < window[1]:
-        ScheduleState.choose(from_ms=window[0], to_ms=window[1])
-
-
-def _step(makespan_ms: float) -> float:
-    """Return a round step that gives the slider 200 to 500 stops."""
-    raw = makespan_ms / 400 if makespan_ms else 1.0
-    power = 10.0 ** np.floor(np.log10(raw))
-    return float(min((m * power for m in (1, 2, 5, 10)), key=lambda s: abs(np.log(s / raw))))
 
 
 def _lanes(parts: Drawn, note: str) -> Lanes:
     """Write the title, beside it which servers are in view where not all fit; return the lanes in view."""
-    lanes, most = parts.lanes, parts.lanes.most_servers
-    if most >= lanes.servers:
+    if parts.lanes.most_servers >= parts.lanes.servers:
         chart_title("Timeline", note, beside=True)
-        return lanes.showing(0, lanes.servers - 1)
-    first = ScheduleState.now().first_server
-    if first is None:  # Open where the critical path begins.
-        on_chain = parts.bars.server[np.isin(parts.bars.node, parts.path.nodes)]
-        first = int(on_chain[0]) if len(on_chain) else 0
+        return parts.lanes
+    # Open where the critical path begins.
+    on_chain = parts.bars.server[np.isin(parts.bars.node, parts.path.nodes)]
+    first = int(on_chain[0]) if len(on_chain) else 0
     [choice] = title_row((3.2, 1), "Timeline", note, beside=True)
-    first = menu(
-        "Servers in view",
-        ScheduleState,
-        "first_server",
-        {
-            s: f"servers {s} to {min(s + most, lanes.servers) - 1}"
-            for s in range(0, lanes.servers, most)
-        },
-        value=first // most * most,
-        at=choice,
-        label_visibility="collapsed",
-    )
-    return lanes.showing(first, first + most - 1)
+    return servers_in_view(ScheduleState, "first_server", parts.lanes, first, at=choice)
 
 
 def _picked(parts: Drawn) -> str:
@@ -193,8 +132,8 @@ def _picked(parts: Drawn) -> str:
     task, what, place, start, end, lasts, critical = map(str, facts)
     execution = parts.execution
     graph = execution.graph
-    ids = (k for k, one in enumerate(graph.ids) if escape_untrusted(one, "figure") == task)
-    node = graph.ids.index(task) if task in graph.ids else next(ids, -1)
+    shown = (escape_untrusted(one, "figure") for one in graph.ids)
+    node = next((k for k, one in enumerate(shown) if one == task), -1)
     waits = ""
     if node >= 0:
         before = graph.pred_idx[graph.pred_ptr[node] : graph.pred_ptr[node + 1]]
@@ -234,9 +173,6 @@ class DelayPoint:
         return DelayPoint(result.makespan_ms, result.bound_ms, result.status)
 
 
-Points = Mapping[str, DelayPoint]
-
-
 def delay_panel(case: Case, result: Result, theme: Theme) -> None:
     """Draw the curve; a large graph waits for a button, circuits that pay no delay have none.
 
@@ -246,7 +182,7 @@ def delay_panel(case: Case, result: Result, theme: Theme) -> None:
     if case.settings.circuits == "per-slot" or result.execution is None:
         owner.end(DELAYS)
         return
-    now, cases = case.cluster.reconfiguration_ms, _cases(case)
+    cases = _cases(case)
     chart_title("If the delay were different", "iteration time, ms (log); dotted: lower bound")
     if _waits_for_a_click(case, result):
         st.button(
@@ -256,31 +192,27 @@ def delay_panel(case: Case, result: Result, theme: Theme) -> None:
             help=f"{count(len(case.graph.tasks))} tasks: takes a few seconds.",
         )
         return
-    own: dict[str, DelayPoint] = {}
-    for one in reversed(
-        cases.values()
-    ):  # from the longest delay on: a plan serves every shorter one
+    points, planned = dict[float, DelayPoint](), _planned()
+    for delay, one in reversed(cases.items()):  # a plan serves every shorter delay
         there = result if one is case else known(one) or known_first_answer(one)
+        points[delay] = planned.get(one.key, DelayPoint())
         if there is not None:
-            own[one.key] = DelayPoint.of(with_plans(one, there))
-    points = ChainMap(own, owner.results(DELAYS), _listed())
-    _drawn(cases, points, now, theme)
-    if _missing(cases, points):
-        _when_painted(cases, points, now, time.monotonic())
+            points[delay] = DelayPoint.of(with_plans(one, there))
+    _drawn({delay: points[delay] for delay in cases}, case.cluster.reconfiguration_ms, theme)
+    if delays_to_come(case, result):
+        _when_painted(case, result, time.monotonic())
 
 
-def delays_to_come(case: Case, result: Result) -> bool:
-    """Return whether other delays are still to be planned: a plan for a longer one may be shorter here."""
+def delays_to_come(case: Case, result: Result) -> dict[float, Case]:
+    """Return the case at the delays that are still to be planned, from the shortest: a plan for a longer one may be shorter here."""
     if case.settings.circuits == "per-slot" or _waits_for_a_click(case, result):
-        return False
-    points = ChainMap(run_owner().results(DELAYS), _listed())
-    return any(
-        one is not case
-        and one.key not in points
-        and known(one) is None
-        and known_first_answer(one) is None
-        for one in _cases(case).values()
-    )
+        return {}
+    planned = _planned()
+    return {
+        delay: one
+        for delay, one in _cases(case).items()
+        if one is not case and one.key not in planned and not settled(one)
+    }
 
 
 def _cases(case: Case) -> dict[float, Case]:
@@ -304,25 +236,28 @@ def _listed() -> Kept[DelayPoint]:
     return Kept(MAX_SHARED)
 
 
+def _planned() -> Mapping[str, DelayPoint]:
+    """Return the points that were planned beside pages, and empty ones where there is no answer."""
+    return ChainMap(run_owner().results(DELAYS), _listed())
+
+
 @st.fragment(run_every=PAINTED_S)
-def _when_painted(cases: dict[float, Case], points: Points, now: float, painted_s: float) -> None:
+def _when_painted(case: Case, result: Result, painted_s: float) -> None:
     """Have the delays that are not known scheduled once the page is painted, and the curve drawn again when they are."""
-    owner, missing = run_owner(), _missing(cases, points)
-    case = cases[now]
+    owner, left = run_owner(), delays_to_come(case, result)
     owner.ended(DELAYS)
-    if not missing:
+    if not left:
         owner.end(DELAYS)  # another session may have had them worked out
         st.rerun()
     if time.monotonic() - painted_s < PAINTED_S / 2:
         owner.end(DELAYS)  # of the setting before
     elif prepared() and owner.run(DELAYS, case.key) is None:
+        asked = {delay: prefetch(one) for delay, one in left.items()}
         owner.start(
             DELAYS,
             case.key,
-            lambda _slots: futures_run(
-                {delay: prefetch(cases[delay]) for delay in missing}, partial(_keep, cases)
-            ),
-            partial(_keep_lost, cases, owner.results(DELAYS)),
+            lambda _slots: futures_run(asked, partial(_keep, left)),
+            partial(_keep_lost, left, owner.results(DELAYS)),
         )
 
 
@@ -347,31 +282,24 @@ def _keep_lost(
     return ". ".join(replace(result, failures=lost).lost)
 
 
-def _missing(cases: dict[float, Case], points: Points) -> list[float]:
-    """Return the delays that have no point yet, from the smallest."""
-    return [delay for delay, case in cases.items() if case.key not in points]
-
-
-def _drawn(cases: dict[float, Case], points: Points, now: float, theme: Theme) -> None:
+def _drawn(points: Mapping[float, DelayPoint], now: float, theme: Theme) -> None:
     if note := run_owner().note(DELAYS):
         st.caption(as_label(note))
-    tried = list(cases)
-    shown = [points.get(one.key, DelayPoint()) for one in cases.values()]
-    makespans = [point.makespan_ms for point in shown]
-    floor = min(point.bound_ms for point in shown if point.bound_ms is not None)
+    makespans = [point.makespan_ms for point in points.values()]
+    bounds = [point.bound_ms for point in points.values()]
     chart(
-        delays(tried, makespans, floor, now, theme),
+        delays(list(points), makespans, min(ms for ms in bounds if ms is not None), now, theme),
         "delays",
         "Iteration time by reconfiguration delay: "
         + ", ".join(
-            f"{d:g} ms gives {short(m)} ms"
-            for d, m in zip(tried, makespans, strict=True)
-            if m is not None
+            f"{delay:g} ms gives {short(ms)} ms"
+            for delay, ms in zip(points, makespans, strict=True)
+            if ms is not None
         ),
         lambda: {
-            "delay (ms)": tried,
+            "delay (ms)": list(points),
             "iteration (ms)": makespans,
-            "bound (ms)": [point.bound_ms for point in shown],
-            "status": [point.status for point in shown],
+            "bound (ms)": bounds,
+            "status": [point.status for point in points.values()],
         },
     )

@@ -1,5 +1,7 @@
 """Schedule: one iteration on optical circuits, with its bound, its check and its Gantt chart; how it was found and proved."""
 
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import streamlit as st
@@ -10,7 +12,6 @@ from topox_core.figures.iteration.gantt import gantt
 from topox_core.figures.iteration.lanes import overview, port_use
 from topox_core.figures.palette import Theme
 from topox_core.model.execution import Measures
-from topox_core.runs.cells import futures_run
 from topox_core.schedule.results.result import MET, Result
 from topox_core.schedule.results.story import finding, limits
 from topox_core.schedule.results.what_limits import what_limits
@@ -18,18 +19,20 @@ from topox_core.text.numbers import apart, count, percent, plural, short, time
 from topox_ui.answers.clicks import delays_here, speed_clicks
 from topox_ui.answers.keeping import keep_every, keep_solve_button, link_with_result, take_linked
 from topox_ui.answers.solving import (
+    CHOICES,
     WORTH_A_WORD,
     Case,
+    begin_list_schedule,
     best,
     case_of,
     drawn,
-    prefetch,
+    scheduled_beside,
     settled,
     shorter_than_first,
     token,
 )
 from topox_ui.answers.verdicts import VERDICT, verdict_line
-from topox_ui.runs.owner import RunKind, run_owner
+from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note
 from topox_ui.schedule.certificate import certificate
 from topox_ui.schedule.proving import proof_panel, race_section, search_panel
@@ -160,53 +163,28 @@ def schedule_kpis(loaded: Loaded, case: Case, result: Result, now: Measures) -> 
         quiet(f"Changes are against the values of {whose}: {time(before.makespan_ms)}.")
 
 
-CHOICES = RunKind("choices", most_slots=0)
-# How often one looks whether the other choices have been tried.
-LOOK_S = 0.25
-
-
 def still_searching(case: Case, result: Result) -> bool:
     """Whether something beside the page may still find a shorter plan than the one that is shown."""
     if result.status == "optimal":
         return False
-    return not settled(case) or run_owner().run(VERDICT) is not None or delays_to_come(case, result)
+    searching = not settled(case) or run_owner().run(VERDICT) is not None
+    return searching or bool(delays_to_come(case, result))
 
 
 def more_choices(case: Case, result: Result) -> None:
     """Say whether this is a first plan, and what searching made shorter; have all choices of collectives tried."""
     told = shorter_than_first(case, result.makespan_ms or 0.0)
-    if not settled(case):
-        _trying(case)
-    elif still_searching(case, result):
-        quiet(
-            f"{told or 'A first plan.'} Plans for other delays are being made, and one may be shorter here …"
-        )
-    else:
+    if settled(case):
+        if still_searching(case, result):
+            told = f"{told or 'A first plan.'} Plans for other delays are being made, and one may be shorter here …"
         quiet(told)
-
-
-@st.fragment(run_every=LOOK_S)
-def _trying(case: Case) -> None:
-    owner = run_owner()
-    if owner.ended(CHOICES) or settled(case):
-        st.rerun()
-    if owner.note(CHOICES):
+    elif scheduled_beside(case):
+        quiet("A first plan. Other rings and algorithms of collectives are being tried …")
+    else:
         run_note(CHOICES)
-        button("Try other rings and algorithms", "try_choices", "refresh", _try, case)
-        return
-    if owner.run(CHOICES, case.key) is None:
-        _try(case)
-    quiet("A first plan. Other rings and algorithms of collectives are being tried …")
-
-
-def _try(case: Case) -> None:
-    """Start the list schedule of a case, which is kept for whoever asks."""
-    run_owner().start(
-        CHOICES,
-        case.key,
-        lambda _slots: futures_run({case.key: prefetch(case)}, lambda _key, _result: None),
-        lambda result: ". ".join([*map(str, result.failures.values()), *result.lost][:1]),
-    )
+        button(
+            "Try other rings and algorithms", "try_choices", "refresh", begin_list_schedule, case
+        )
 
 
 def _so_far(case: Case, result: Result) -> str:
@@ -232,11 +210,11 @@ def _of_files(loaded: Loaded, case: Case) -> Measures | None:
         return None
     if len(own.graph.tasks) >= WORTH_A_WORD and _OWN_SHOWN.get() != own.key:
         return None
-    try:
+    with suppress(InputError):
         result = best(own, at_once=True)
-    except InputError:
-        return None
-    return drawn(token(own, result), result).measures if result.execution is not None else None
+        if result.execution is not None:
+            return drawn(token(own, result), result).measures
+    return None
 
 
 def _change(
@@ -264,30 +242,37 @@ def _change(
     return words, "up" if up else "down", colour
 
 
-def _answer(opened: Loaded) -> tuple[Case, Result] | None:
-    """Draw the what-ifs; return the case and its best result, or say that there is none."""
+def draw(theme: Theme, opened: Loaded) -> None:
+    """Draw the view Timeline."""
+    _draw_answer(opened, partial(_timeline, theme, opened))
+
+
+def draw_proof(theme: Theme, opened: Loaded) -> None:
+    """Draw the view Proof."""
+    _draw_answer(opened, partial(_proof, theme, opened))
+
+
+def _draw_answer(opened: Loaded, part: Callable[[Case, Result, str], None]) -> None:
+    """Draw the what-ifs, and a part of the page for the case and its best result; or say that there is none."""
     what_ifs(opened)
     with st.container(), show_input_errors(f"Schedule · {opened.title}"):
         case = case_of(opened, scenario())
         take_linked(case)
         result = best(case, at_once=True)
-    if result.execution is not None:
-        return case, result
-    headline(
-        f"Schedule · {cluster_words(case.cluster)}", "There is <b>no schedule</b> for this setting."
-    )
-    certificate(case, result, token(case, result))
-    return None
-
-
-def draw(theme: Theme, opened: Loaded) -> None:
-    """Draw the view Timeline."""
-    answer = _answer(opened)
-    if answer is None:
-        return
-    case, result = answer
-
     key = token(case, result)
+    if result.execution is None:
+        headline(
+            f"Schedule · {cluster_words(case.cluster)}",
+            "There is <b>no schedule</b> for this setting.",
+        )
+        certificate(case, result, key)
+        return
+    part(case, result, key)
+    if settled(case):
+        keep_every(opened, case, result)
+
+
+def _timeline(theme: Theme, opened: Loaded, case: Case, result: Result, key: str) -> None:
     parts = drawn(key, result)
     main, rail = st.columns([2.55, 1], gap="medium")
     with main:
@@ -329,17 +314,9 @@ def draw(theme: Theme, opened: Loaded) -> None:
         partial(link_with_result, stem(opened.title), case, result),
         partial(keep_solve_button, opened, case, result),
     )
-    if settled(case):
-        keep_every(opened, case, result)
 
 
-def draw_proof(theme: Theme, opened: Loaded) -> None:
-    """Draw the view Proof."""
-    answer = _answer(opened)
-    if answer is None:
-        return
-    case, result = answer
-    key = token(case, result)
+def _proof(theme: Theme, opened: Loaded, case: Case, result: Result, key: str) -> None:
     main, rail = st.columns([2.55, 1], gap="medium")
     with main:
         proof_headline(opened, case, result)
@@ -348,5 +325,3 @@ def draw_proof(theme: Theme, opened: Loaded) -> None:
     with rail:
         proof_panel(case, result, theme)
         certificate(case, result, key, drawn(key, result).path)
-    if settled(case):
-        keep_every(opened, case, result)

@@ -31,7 +31,7 @@ from topox_ui.classroom.held import (
 )
 from topox_ui.runs.panel import run_panel
 from topox_ui.shell.charts import headline
-from topox_ui.shell.downloads import CITED, cite_menu, graph_kept_here
+from topox_ui.shell.downloads import CITED, cite_menu, graph_kept_here, link_menu
 from topox_ui.shell.menu import go_to, leave_where_asked, menu, page_link
 from topox_ui.shell.pages import PAGES, Page, imported, models, page_of
 from topox_ui.shell.preparing import preparation, prepared, progress, wait_for_kernels
@@ -266,7 +266,9 @@ def draw_entry(title: str) -> None:
     CITED.pop()
     PLAN.pop()
     imported(page.draw)(theme, *([loaded()] if page.needs_graph else []))
-    if not CITED.there:
+    if page.linked:
+        link_menu(graph_kept_here() if page.needs_graph else "")
+    elif not CITED.there:
         cite_menu(graph_kept_here() if loaded() is not None else "")
     if page.then:
         page_link(page.then, page_of(page.then).question, icon=":material/arrow_forward:")

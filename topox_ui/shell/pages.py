@@ -41,6 +41,8 @@ class Page:
         The models of other pages that count on it too.
     compiled
         Whether it shows nothing without compiled kernels.
+    linked
+        Whether *Link* stands at its foot: others offer it beside their files, or have none.
     question, then
         What it answers, and the title of the page whose question comes next.
     """
@@ -57,6 +59,7 @@ class Page:
     listed: bool = True
     reads: tuple[str, ...] = ()
     compiled: bool = False
+    linked: bool = False
     question: str = ""
     then: str = ""
 
@@ -154,6 +157,7 @@ PAGES = (
         needs_graph=True,
         reads=(CONTEST, PRICES),
         compiled=True,
+        linked=True,
         question="At which delay and port speed does which network win?",
         then="Cost",
     ),
@@ -166,6 +170,7 @@ PAGES = (
         needs_graph=True,
         reads=(CONTEST, PRICES),
         compiled=True,
+        linked=True,
         question="How good are circuits that never change?",
         then="Where which wins",
     ),
@@ -178,6 +183,7 @@ PAGES = (
         needs_graph=True,
         reads=("state.choices.TopologyState",),
         compiled=True,
+        linked=True,
         question="Does it pay to switch inside one collective?",
         then="Compare",
     ),
@@ -268,6 +274,7 @@ PAGES = (
         label="Tables and figures",
         prefix="gallery.",
         group=EVIDENCE,
+        linked=True,
         question="Do the published speed-ups hold?",
         then="Claims against each other",
     ),
@@ -288,6 +295,7 @@ PAGES = (
         (),
         "accuracy",
         compiled=True,
+        linked=True,
         question="How far off are predictions, and what is not modelled?",
         then="Studies",
     ),

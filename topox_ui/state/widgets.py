@@ -6,6 +6,7 @@ takes its place; a change by the reader keeps the control. A value that is none 
 that the state refuses, is not taken, and the control is drawn anew from the state.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from topox_core.figures.iteration.lanes import Lanes
 from topox_core.text.glossary import label_help
 from topox_ui.state.address import keep_address
 from topox_ui.state.loading import choose_what_if
@@ -227,7 +229,6 @@ def stretch_in_view(
     model: type[PageState],
     whole_ms: float,
     first_ms: tuple[float, float],
-    form: str,
     prefix: str = "",
     **more: Any,
 ) -> tuple[float, float]:
@@ -237,16 +238,15 @@ def stretch_in_view(
     ----------
     first_ms
         What is in view at first.
-    form
-        How the ends are written, such as ``%.1f ms``.
     prefix
         What the two fields begin with.
     """
-    fields = [f"{prefix}from_ms", f"{prefix}to_ms"]
+    fields, whole_ms = [f"{prefix}from_ms", f"{prefix}to_ms"], max(whole_ms, 1e-9)
     chosen = [getattr(model.now(), name) for name in fields]
     low, high = (first if now is None else now for now, first in zip(chosen, first_ms, strict=True))
     step = whole_ms / STEPS
     view = (min(low, whole_ms - step), min(max(high, low + step), whole_ms))
+    digits = max(0, math.ceil(-math.log10(step)))
     control(
         "slider",
         "Time window",
@@ -255,11 +255,30 @@ def stretch_in_view(
         value=view,
         min_value=0.0,
         max_value=whole_ms,
-        step=step or None,
+        step=step,
         take=lambda ends: model.choose(**dict(zip(fields, ends, strict=True))),
-        format=form,
+        format=f"%.{digits}f ms",
         label_visibility="collapsed",
         **more,
     )
     keep_address()
     return view
+
+
+def servers_in_view(
+    model: type[PageState], field: str, lanes: Lanes, first: int | None = None, **more: Any
+) -> Lanes:
+    """Draw the choice of servers where the lanes of all do not fit a screen; return the lanes in view.
+
+    ``first``: a server in view while nothing is chosen.
+    """
+    servers, most = lanes.servers, lanes.most_servers
+    if most >= servers:
+        return lanes
+    groups = {s: f"servers {s} to {min(s + most, servers) - 1}" for s in range(0, servers, most)}
+    now = getattr(model.now(), field)
+    shown = (first if now is None else now) // most * most
+    chosen = menu(
+        "Servers in view", model, field, groups, value=shown, label_visibility="collapsed", **more
+    )
+    return lanes.showing(chosen, chosen + most - 1)

@@ -20,6 +20,7 @@ from topox_core.studies.study_run import (
     StudyPlan,
     StudyResult,
     StudyRun,
+    kept_by,
     known_rows,
     plan_of,
     probe_s,
@@ -31,7 +32,6 @@ from topox_core.workloads.workload import as_workload
 from topox_ui.answers.keeping import (
     existing_library,
     keeps_runs,
-    kept_input,
     named_subject,
     open_library,
 )
@@ -167,8 +167,7 @@ def _planned(text: str, library: RunLibrary | None) -> StudyPlan:
 def _plan(key: str, _text: str, _library: RunLibrary | None) -> StudyPlan:  # noqa: ARG001
     record = _parsed(_text)
     refuse_paths(record, _library)
-    kept = (lambda _: None) if _library is None else kept_input(_library)
-    study = study_of(record, str(record.get("name", "")) or "study", kept=kept)
+    study = study_of(record, str(record.get("name", "")) or "study", kept=kept_by(_library))
     plan = plan_of(study, _library)
     graph = plan.resolved.graph
     if graph is not None:

@@ -7,9 +7,8 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.fabrics.comparison.compare import EQUAL
-from topox_core.model.lowering.lowering import lower
 from topox_core.text.numbers import and_more, count, enumeration, percent, plural, short, size, time
-from topox_core.topology.finder import Demand, LayoutResult, demand_of, find_layout
+from topox_core.topology.finder import Demand, LayoutResult, find_layout
 from topox_core.topology.ring_circuits import (
     Frame,
     bandwidth_tax,
@@ -17,7 +16,7 @@ from topox_core.topology.ring_circuits import (
     frames,
     link_loads,
 )
-from topox_core.topology.traffic import Pair, all_reduce_demand
+from topox_core.topology.traffic import Pair, all_reduce_demand, traffic_of
 from topox_ui.answers.contest import WORTH_A_WORD, contest_of, run_all
 from topox_ui.answers.solving import Case, best
 from topox_ui.shell.charts import (
@@ -197,7 +196,6 @@ class LaidTopology:
     tax: float
     busiest: float
     busiest_links: tuple[Pair, ...]
-    key: str
 
 
 def degree_of(case: Case) -> int:
@@ -257,12 +255,12 @@ def lay(case: Case) -> LaidTopology:
 
 
 @st.cache_resource(max_entries=24, show_spinner="Laying circuits")
-def _laid(key: str, _case: Case, degree: int, variant: str, traffic: str) -> LaidTopology:
+def _laid(key: str, _case: Case, degree: int, variant: str, traffic: str) -> LaidTopology:  # noqa: ARG001
     servers = _case.cluster.servers
     demand = (
         all_reduce_demand(servers)
         if traffic == "ring"
-        else demand_of(lower(_case.graph, _case.settings.lowering), servers)
+        else traffic_of(_case.graph, servers, _case.settings.lowering)
     )
     result = find_layout(demand, degree, variant, seed=_case.settings.seed)
     each, parallel = circuit_loads(result, demand), result.layout.circuits
@@ -270,4 +268,4 @@ def _laid(key: str, _case: Case, degree: int, variant: str, traffic: str) -> Lai
     mean = sum(link_loads(result, demand).values()) / max(1, circuits)
     links = tuple(sorted(pair for pair, carried in each.items() if 0 < most <= carried * EVEN))
     busiest, tax = float(most / mean) if mean else 0.0, bandwidth_tax(result, demand)
-    return LaidTopology(demand, result, frames(result), tax, busiest, links, key)
+    return LaidTopology(demand, result, frames(result), tax, busiest, links)

@@ -16,7 +16,6 @@ from topox_core.topology.ring_circuits import (
 )
 from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import Pair
-from topox_ui.runs.owner import once
 from topox_ui.shell.charts import (
     chart,
     escape,
@@ -29,13 +28,6 @@ from topox_ui.state.address import keep_address
 from topox_ui.state.choices import TopologyState
 from topox_ui.state.widgets import control, menu
 from topox_ui.topology.laying import EVEN, LaidTopology, busiest_words
-
-
-def hops_of_step(laid: LaidTopology, at: int) -> Any:
-    """Return the hops between all servers on the circuits that lie after a step."""
-    circuits = laid.pictures[at].circuits(laid.result.layout.servers)
-    return once("hops", f"{laid.key}|{at}", lambda: RoutedNetwork(circuits).hop_matrix())
-
 
 STEP_WORDS = {
     "split": "Split the ports",
@@ -82,7 +74,8 @@ def step_by_step(laid: LaidTopology, theme: Theme) -> None:
             )
     with right:
         silent = ", which exchange no data" if at == last else ""
-        hops_chart("hops", hops_of_step(laid, at), theme, laid.result.hops.diameter, silent)
+        hops_now = RoutedNetwork(picture.circuits(servers)).hop_matrix()
+        hops_chart("hops", hops_now, theme, laid.result.hops.diameter, silent)
         _details(picture)
     keep_address()
 

@@ -16,12 +16,10 @@ from topox_core.fabrics.controllers.one_collective import (
 )
 from topox_core.fabrics.fixed.layout_search import LayoutAnswer, layout_by_matrix
 from topox_core.fabrics.fixed.static import graph_layout
-from topox_core.fabrics.run import FabricRequest
 from topox_core.figures.networks.topology import steps_on_ports
 from topox_core.figures.palette import Theme
 from topox_core.model.cluster import DELAYS_MS
 from topox_core.model.execution import Layout
-from topox_core.model.lowering.lowering import lower
 from topox_core.model.transfer_graph import transfer_ms
 from topox_core.text.choices import kind_words
 from topox_core.text.numbers import (
@@ -38,7 +36,7 @@ from topox_core.text.numbers import (
 from topox_core.topology.routing import RoutedNetwork
 from topox_ui.answers.clicks import delay_clicks
 from topox_ui.answers.contest import contest_of, run_all
-from topox_ui.answers.solving import Case, case_of, listing
+from topox_ui.answers.solving import Case, case_of
 from topox_ui.runs.owner import once, session_over
 from topox_ui.shell.charts import (
     chart,
@@ -50,11 +48,11 @@ from topox_ui.shell.charts import (
     show_input_errors,
     when_opened,
 )
-from topox_ui.shell.downloads import graph_kept_here, link_menu
 from topox_ui.state.choices import MAX_MEMBERS, CollectiveState, TopologyState
 from topox_ui.state.loading import Loaded, cluster_words, scenario
 from topox_ui.state.widgets import menu, pick, sidebar_part, slide
 from topox_ui.topology.laying import (
+    LaidTopology,
     controls,
     degree_of,
     degree_slider,
@@ -81,11 +79,9 @@ def searched(case: Case) -> tuple[LayoutAnswer, float | None]:
     fabrics = ("static", "static_graph") if by == "graph" else ("static",)
     runs, _ = run_all(at_degree, replace(contest, fabrics=fabrics))
     fixed = {name: run for name, run in runs.items() if name == "static"}
-    settings = listing(case.settings)
-    order = FabricRequest(
-        lower(case.graph, settings.lowering), at_degree.cluster, settings, contest.options, fixed
-    )
-    answer = layout_by_matrix(order) if by == "matrix" else graph_layout(order, session_over())
+    job = replace(at_degree.job, options=contest.options, runs=fixed)
+    request = job.lowered(job.settings.lowering)
+    answer = layout_by_matrix(request) if by == "matrix" else graph_layout(request, session_over())
     return answer, fixed["static"].iteration_ms if fixed else None
 
 
@@ -346,19 +342,15 @@ def draw(theme: Theme, opened: Loaded) -> None:
     """Draw the view Fixed circuits."""
     with show_input_errors(f"Fixed circuits · {opened.title}"):
         case = case_of(opened, scenario())
-    controls(case)
-    if TopologyState.now().layout_by == "topoopt":
-        with show_input_errors(f"Fixed circuits · {opened.title}"):
-            laid = lay(case)
-        topology_headline(opened, case, laid)
-        PLAYER.draw(step_by_step, laid, theme)
-        ports_line(laid)
-        link_table(laid)
+        controls(case)
+        found = lay(case) if TopologyState.now().layout_by == "topoopt" else searched(case)
+    if isinstance(found, LaidTopology):
+        topology_headline(opened, case, found)
+        PLAYER.draw(step_by_step, found, theme)
+        ports_line(found)
+        link_table(found)
     else:
-        with show_input_errors(f"Fixed circuits · {opened.title}"):
-            answer, topoopt_ms = searched(case)
-        searched_topology(opened, case, answer, topoopt_ms, theme)
-    link_menu(graph_kept_here())
+        searched_topology(opened, case, *found, theme)
 
 
 def draw_collective(theme: Theme, opened: Loaded) -> None:
@@ -368,4 +360,3 @@ def draw_collective(theme: Theme, opened: Loaded) -> None:
     with sidebar_part("What if"):
         degree_slider(case)
     inside_one_collective(opened, case, theme)
-    link_menu(graph_kept_here())

@@ -22,7 +22,7 @@ from topox_core.workloads.samples import load_sample
 from topox_ui.answers.solving import Case, joined
 from topox_ui.runs.owner import RunKind, RunOwner
 from topox_ui.runs.slots import SolverPlaces, Ticket, solver_places
-from topox_ui.schedule.proving import RACE, Race, run_race
+from topox_ui.schedule.proving import RACE, race_key, run_race
 
 
 def served(places: SolverPlaces, tickets: dict) -> list[str]:
@@ -406,18 +406,22 @@ def test_the_better_schedule_and_the_better_bound_are_both_kept():
 
 @pytest.mark.long
 def test_a_cancelled_race_keeps_who_had_ended_and_goes_on_from_there(owner, slot):
-    race, outcomes = Race(Case(*load_sample("moe"), Settings.of()), 300.0), owner.results(RACE)
+    case, outcomes = (
+        Case(*load_sample("moe"), Settings.of(time_limit_s=300.0)),
+        owner.results(RACE),
+    )
+    key = race_key(case)
 
     def begin() -> None:
-        run = partial(run_race, race, outcomes, lambda _kept: None, None)
-        owner.start(WORK, race.key, lambda _slots: FunctionRun(run), lambda _outcome: None)
+        run = partial(run_race, case, outcomes, lambda _kept: None, None)
+        owner.start(WORK, key, lambda _slots: FunctionRun(run), lambda _outcome: None)
 
     begin()
-    wait_until(lambda: owner.run(WORK).steps and owner.run(WORK).steps[-1].contestant is not None)
+    wait_until(lambda: owner.run(WORK).steps and owner.run(WORK).steps[-1].engine != "list")
     owner.cancel(WORK)
     wait_until(lambda: owner.run(WORK) is None)
     assert owner.note(WORK) == "Stopped."
-    assert [one.engine for one in race.contestants(outcomes)] == ["list"]
+    assert [one.engine for one in outcomes[key]] == ["list"]
     wait_until(lambda: is_free(slot))
     begin()
     wait_until(lambda: owner.run(WORK).steps)

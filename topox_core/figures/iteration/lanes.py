@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -292,6 +293,17 @@ def strip_image(execution: Execution, until_ms: float) -> NDArray[np.uint8]:
     server = bars.server.astype(np.int64) * height // (2 * lanes.servers)
     place = 2 * server + (bars.row >= lanes.devices)
     return _painted(bars, place, (height, COLUMNS), until_ms, dark_on_top=False)
+
+
+def image_keys(
+    images: Iterable[NDArray[np.uint8]], parallelisms: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Return the colours that images of lanes hold, each with its words: they have no legend of their own."""
+    drawn = sorted({int(category) for image in images for category in np.unique(image)})
+    words = category_words(parallelisms)
+    return [
+        (CATEGORY_COLOURS[category], words[category]) for category in drawn if category in words
+    ]
 
 
 def _painted(
