@@ -17,6 +17,8 @@ from topox_core.fabrics.crossover.verdict import (
     with_plans,
 )
 from topox_core.runs.cells import futures_run
+from topox_core.runs.cores import NICENESS
+from topox_core.runs.executor import LocalExecutor
 from topox_core.text.numbers import at_delay, capitalised, percent, plural, time
 from topox_ui.answers.solving import (
     Case,
@@ -30,7 +32,6 @@ from topox_ui.answers.solving import (
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import begun_beside, run_note, watched
 from topox_ui.runs.results import Shared, shared
-from topox_ui.runs.slots import shared_workers
 from topox_ui.shell.charts import button, emphasised, escape, html_table, quiet, write_html
 from topox_ui.shell.preparing import prepared
 from topox_ui.state.prices import catalogue
@@ -53,6 +54,12 @@ FULL_IN_ORDER = (
     "proved",
 )
 COLUMNS = ("Network", "iteration", "pays at least up to", "cannot pay from", "how sure")
+
+
+@st.cache_resource(show_spinner=False, on_release=lambda one: one.kill())
+def _worker() -> LocalExecutor:
+    """Return the one process for verdicts of all sessions: a longer search holds nobody else up, and a slider begins no two."""
+    return LocalExecutor(1, niceness=NICENESS)
 
 
 def verdict_line(case: Case, planned_ms: float | None = None) -> None:
@@ -188,9 +195,7 @@ def _coming(case: Case) -> None:
 
 def _start(case: Case, effort: Effort) -> None:
     key, settings = _key(case, effort), replace(listing(case.settings), threads=1)
-    future = shared_workers().submit(
-        verdict, case.graph, case.cluster, settings, effort, catalogue()
-    )
+    future = _worker().submit(verdict, case.graph, case.cluster, settings, effort, catalogue())
     run_owner().start(
         VERDICT, key, lambda _slots: futures_run({key: future}, partial(_keep, case)), why_lost
     )
