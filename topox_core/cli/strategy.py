@@ -38,14 +38,12 @@ from topox_core.cli.strategy_fabric import (
 from topox_core.errors import errors_in_file, needed, printable, refuse_if
 from topox_core.io.content import record_of
 from topox_core.io.task_graph_file import dump_graph_json
-from topox_core.model.execution import Layout
-from topox_core.model.task_graph import TaskGraph
 from topox_core.strategy.models import MODELS, Model, named
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.plans import RankedPlan, best_plans, timed
-from topox_core.strategy.search.evaluator import FastEvaluator, laid_out, non_blocking
+from topox_core.strategy.search.evaluator import FastEvaluator, non_blocking
 from topox_core.strategy.search.moves import Move, MoveProgress, SearchSettings
-from topox_core.strategy.search.search import Alternated, SearchResult, alternate, search
+from topox_core.strategy.search.search import Alternated, SearchResult, search, search_circuits
 from topox_core.strategy.strategy import (
     Placement,
     Strategy,
@@ -55,7 +53,6 @@ from topox_core.strategy.strategy import (
     task_graph as graph_of,
 )
 from topox_core.text.numbers import and_more
-from topox_core.topology.finder import find_layout, traffic_of
 from topox_core.training.job import Job, dump_job, load_job
 from topox_core.training.machine import Machine, status_of
 from topox_core.training.pipeline.graph import task_graph
@@ -252,21 +249,14 @@ def _found(
     fixed: tuple[Placement, ...],
 ) -> tuple[SearchResult | Alternated, bool, dict[str, Any]]:
     """Return what a search found, whether it is proved, and what there is to say of topologies."""
-    servers, ports = options.servers, options.ports_per_server
-
-    def find(tasks: TaskGraph) -> Layout:
-        return find_layout(traffic_of(tasks, servers), ports).layout
-
-    def evaluator(layout: Layout) -> FastEvaluator:
-        return FastEvaluator(graph, laid_out(layout, options.port_gbps))
-
+    sizes = options.servers, options.ports_per_server, options.port_gbps
     with ctrl_c_stops() as stop:
         more: Any = {"fixed": fixed, "stop": stop, "on_progress": _note_progress}
         if options.alternate:
-            both = alternate(graph, servers, find, evaluator, settings, **more)
+            both = search_circuits(graph, *sizes, settings, **more)
             return both, False, {"topologies": both.topologies, "topologies_kept": both.kept}
-        evaluate = FastEvaluator(graph, non_blocking(servers, ports, options.port_gbps))
-        result = search(graph, servers, evaluate, settings, **more)
+        evaluate = FastEvaluator(graph, non_blocking(*sizes))
+        result = search(graph, options.servers, evaluate, settings, **more)
         return result, result.proved, {}
 
 

@@ -63,6 +63,12 @@ MINE, AGAINST = "photonic_rails", "rail_optimized"
 # Returns the content of a file by its digest, None if it is not kept.
 Kept = Callable[[str], "bytes | None"]
 Values = Mapping[str, Value]
+# In place of a folder: no file of this machine is read, whatever a study names. Who visits a page may name none.
+NOWHERE = Path("nowhere")
+NOT_HERE = (
+    "names a file of the machine that it was made on, which is not here; open the file on Home, and choose "
+    '"the loaded job" as the subject'
+)
 # Whoever sets one of them describes a fat-tree that does not cost the same.
 FAT_TREE_SHAPE = ("oversubscription", "servers_per_rack")
 
@@ -243,7 +249,7 @@ def resolve(subject: Subject, folder: Path | None = None, kept: Kept = lambda _:
     Parameters
     ----------
     folder
-        Where paths begin; the working directory, if None.
+        Where paths begin; the working directory, if None; :data:`NOWHERE`, where none may be read.
     kept
         Files by their digest: those that the run library keeps.
 
@@ -356,9 +362,9 @@ def _digest_of_sources(sources: Iterable[Source]) -> str:
 
 def _content(part: str, name: str, digest: object, folder: Path | None, kept: Kept) -> bytes:
     """Return the bytes of a file, from the library if it keeps that digest, else from its path."""
-    if isinstance(digest, str) and (content := kept(digest)) is not None:
-        return content
-    content = read(_there("file", name, digest, folder, f"subject.{part}"))
+    content = kept(digest) if isinstance(digest, str) else None
+    if content is None:
+        content = read(_there("file", name, digest, folder, f"subject.{part}"))
     if isinstance(digest, str):
         _check_unchanged(sha256(content), digest, f"subject.{part} digest")
     return content
@@ -366,6 +372,7 @@ def _content(part: str, name: str, digest: object, folder: Path | None, kept: Ke
 
 def _there(what: str, name: str, digest: object, folder: Path | None, place: str) -> Path:
     """Return the path of a file; raises InputError where there is none."""
+    refuse_if((folder is NOWHERE, NOT_HERE), field="subject")
     path = (folder or Path()) / name
     words = f" (digest {digest[:8]}...)" if isinstance(digest, str) else ""
     refuse_if((not path.exists(), f"{what} {printable(name)} is gone{words}"), field=place)

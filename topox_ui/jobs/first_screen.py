@@ -2,6 +2,7 @@
 
 import html
 import math
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from topox_core.check.report import equation_words
 from topox_core.fabrics.comparison.compare import EQUAL, same_time
 from topox_core.figures.jobs.gains import climb
 from topox_core.figures.jobs.rounds import group_name, stage_name, timeline
@@ -81,7 +83,6 @@ from topox_ui.shell.charts import (
     as_label,
     button,
     chart,
-    chart_title,
     checker_card,
     emphasised,
     escape,
@@ -278,16 +279,6 @@ def clock(rounds: Rounds, now: JobsState, theme: Theme) -> None:
         if any(job.collective == "parameter_server" for job in best.jobs.jobs)
         else ""
     )
-    chart_title(
-        f"{capitalised(a_or_an(unit))} on one clock",
-        "A lane for each group of jobs. "
-        + (
-            f"Push: it sends over its links; pull: over the same links reversed; after each it trains{once_a_round}. "
-            if both
-            else "It sends, then trains. "
-        )
-        + f"Dotted line: all wait for each other; solid: the next {unit} begins.{where}",
-    )
     pod_group = None if now.pod_group < 0 else now.pod_group
     lengths = "; ".join(f"{name} {lasting(round_.round_s)}" for name, round_ in rows)
     chart(
@@ -296,6 +287,16 @@ def clock(rounds: Rounds, now: JobsState, theme: Theme) -> None:
         f"{capitalised(a_or_an(unit))} on one time axis: {lengths}. The table has every stage.",
         lambda: stages(rows, pod_group),
         "Every stage",
+        title=(
+            f"{capitalised(a_or_an(unit))} on one clock",
+            "A lane for each group of jobs. "
+            + (
+                f"Push: it sends over its links; pull: over the same links reversed; after each it trains{once_a_round}. "
+                if both
+                else "It sends, then trains. "
+            )
+            + f"Dotted line: all wait for each other; solid: the next {unit} begins.{where}",
+        ),
     )
 
 
@@ -309,11 +310,6 @@ def alone_and_shared(rounds: Rounds) -> None:
     slower = np.divide(shared, alone, out=np.ones_like(shared), where=alone > 0)
     order = np.argsort(-slower, kind="stable")[:MOST_ROWS]
     left_out = len(alone) - len(order)
-    chart_title(
-        "Each job alone and shared",
-        f"{a_or_an(rounds.unit)}; alone: with all ports to itself"
-        + (f". The {len(order)} most slowed down; Every job has the rest" if left_out else ""),
-    )
     together = "none" if rounds.together is None else lasting(rounds.together.round_s)
     frame(
         [
@@ -325,7 +321,12 @@ def alone_and_shared(rounds: Rounds) -> None:
                 "all at once": together,
             }
             for n in order
-        ]
+        ],
+        title=(
+            "Each job alone and shared",
+            f"{a_or_an(rounds.unit)}; alone: with all ports to itself"
+            + (f". The {len(order)} most slowed down; Every job has the rest" if left_out else ""),
+        ),
     )
 
 
@@ -394,24 +395,20 @@ def certificate(rounds: Rounds, whole: Round) -> None:
         if round_.message:
             st.html(f'<p class="note">{escape(round_.message)}</p>')
         report = verdict(case, whole)
-        verdicts = []
-        for label in dict.fromkeys(c.label for c in report.constraints):
-            of = [c for c in report.constraints if c.label == label]
-            words = f"{html.escape(label)} <span>({len(of)})</span>"
-            verdicts.append((all(c.ok for c in of), words))
+        rules = Counter(one.equation for one in report.constraints)
+        verdicts = [
+            (ok, f"{html.escape(equation_words(name))} <span>({rules[name]})</span>")
+            for name, ok in report.equations.items()
+        ]
         checker_card(report, verdicts, st.html, "rule", "jobs_")
 
 
 def _seal(round_: Round) -> tuple[str, str]:
     if round_.status == "optimal" or round_.gap <= 1e-6:
         return "✓ Proved shortest", "good"
-    if round_.status == "feasible" and round_.gap <= UNREADABLE:
+    if round_.gap <= UNREADABLE:
         return f"◐ {lasting(round_.round_s - round_.bound_s)} above the bound", ""
-    if round_.status == "feasible":
-        return f"◐ Within {percent(round_.gap)} of the bound", ""
-    if round_.status == "infeasible":
-        return "✗ No round exists", "bad"
-    return "◌ Nothing found yet", ""
+    return f"◐ Within {percent(round_.gap)} of the bound", ""
 
 
 def searching(rounds: Rounds, theme: Theme) -> None:
@@ -433,13 +430,18 @@ def searching(rounds: Rounds, theme: Theme) -> None:
     elif rounds.chosen is not None and rounds.chosen.stopped_by in ("cancelled", "time_limit"):
         cancelled = rounds.chosen.stopped_by == "cancelled"
         who = "you" if cancelled else f"the time limit of {time_limit_s():.0f} s"
-        with st.container(horizontal=True, vertical_alignment="center"):
-            button("Search again", "jobs_again", "replay", search_again, case, algorithm)
-            quiet(f"Stopped by {who}; this is the best round found until then.")
+        line = f"Stopped by {who}; this is the best round found until then."
+        button("Search again", "jobs_again", "replay", search_again, case, algorithm, beside=line)
     elif rounds.chosen is not None and bound_stopped(key):
-        with st.container(horizontal=True, vertical_alignment="center"):
-            button("Compute the bound", "jobs_bound", "replay", search_bound, key, rounds.chosen)
-            quiet("Computing a tighter bound was stopped; the bound shown came with the round.")
+        button(
+            "Compute the bound",
+            "jobs_bound",
+            "replay",
+            search_bound,
+            key,
+            rounds.chosen,
+            beside="Computing a tighter bound was stopped; the bound shown came with the round.",
+        )
     elif rounds.chosen is None:
         run_note(ROUND)
         button("Try again", "jobs_run", "play_arrow", search_round, case, algorithm)

@@ -317,12 +317,6 @@ def how_found(rounds: Rounds, theme: Theme) -> None:
 
 def job_table(rounds: Rounds) -> None:
     """Draw the jobs with their group and their iterations a second."""
-    chart_title(
-        "Every job",
-        "A ring or an all-to-all trains twice per round, a parameter server once"
-        if rounds.by_iteration().unit == "round"
-        else "times of an iteration",
-    )
     numbers = (
         *("iterations/h", "hill climbing", "all at once", "train (s)", "volume (Gbit)"),
         *("alone (s)", "shared (s)", "longer by (%)"),
@@ -330,6 +324,12 @@ def job_table(rounds: Rounds) -> None:
     frame(
         rates(rounds),
         column_config={name: st.column_config.NumberColumn(format="%.4g") for name in numbers},
+        title=(
+            "Every job",
+            "A ring or an all-to-all trains twice per round, a parameter server once"
+            if rounds.by_iteration().unit == "round"
+            else "times of an iteration",
+        ),
     )
 
 
@@ -441,7 +441,7 @@ def _pod(rounds: Rounds, theme: Theme) -> None:
 
 def _window(cycle: Cycle, place: st.delta_generator.DeltaGenerator) -> tuple[float, float]:
     """Draw which stage fills the axis; return its begin and end in ms."""
-    stages = {n: phase for n, phase in enumerate(cycle.phases) if phase.end_s > phase.start_s}
+    stages = {n: one for n, one in enumerate(cycle.phases) if one.end_s > one.start_s}
     words = {n: stage_name(one.group, one.way) for n, one in stages.items()}
     stage = pick(
         "Time",

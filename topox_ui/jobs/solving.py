@@ -1,6 +1,7 @@
 """Rounds for the page Sharing: the paper's at once, better ones and the bound over every ring beside the page, all kept."""
 
 import time
+from collections import Counter
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -160,10 +161,8 @@ def _measure(
 
 def soon(jobs: Jobs) -> bool:
     """Whether the bound over every ring is there before a worker process could start."""
-    each = [0] * jobs.network.pod_groups
-    for job in jobs.jobs:
-        each[job.pod_group] += 1
-    return len(jobs) <= SOON_JOBS and max(each) <= SOON_IN_A_GROUP
+    fullest = max(Counter(job.pod_group for job in jobs.jobs).values(), default=0)
+    return len(jobs) <= SOON_JOBS and fullest <= SOON_IN_A_GROUP
 
 
 AT_ONCE = ("non-tdm", "hill-climbing")
@@ -242,16 +241,9 @@ class Rounds:
 
     @property
     def best(self) -> Round:
-        """The chosen round with its best bound, or the paper's until that is known.
-
-        Raises
-        ------
-        ValueError
-            If there is none yet.
-        """
+        """The chosen round with its best bound, or the paper's until that is known; there is one once any is known."""
         best = self.certified or self.chosen or self.paper
-        if best is None:
-            raise ValueError("there is no round yet")
+        assert best is not None
         return best
 
     @property

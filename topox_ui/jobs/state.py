@@ -11,7 +11,7 @@ from topox_core.tdm.model.jobs import Jobs, Reading
 from topox_core.tdm.model.jobs_file import JOB_SAMPLES
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.state.loading import loaded, opened_by_itself
-from topox_ui.state.session import Index, Lasting, PageState, one_of, put, some_of
+from topox_ui.state.session import Index, Lasting, PageState, one_of, some_of
 
 OWN_JOBS = Lasting[Jobs]("jobs_upload")
 JOB = "job"
@@ -112,8 +112,3 @@ class JobsState(PageState):
     def local(self) -> Collection[str]:
         """Return everything for an upload: it stays on the machine that it was made on."""
         return JobsState.model_fields if self.source == "upload" else ()
-
-
-def reset_what_ifs() -> None:
-    """Go back to the network of the file or of the draft."""
-    put(JobsState.now().changed(**dict.fromkeys(NETWORK)))

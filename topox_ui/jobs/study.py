@@ -20,7 +20,7 @@ from topox_ui.jobs.state import ACROSS, JobsState
 from topox_ui.runs.limits import CORES
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import watched
-from topox_ui.shell.charts import button, chart, chart_title, csv_of, quiet
+from topox_ui.shell.charts import button, chart, chart_title, csv_of
 from topox_ui.shell.downloads import offer
 from topox_ui.state.widgets import menu, pick
 
@@ -29,6 +29,7 @@ QUICK_JOBS, QUICK_SEEDS = 128, 5
 SEEDS = (QUICK_SEEDS, 10, 20, 30)
 MAX_POINTS = 20_000
 WAYS = (BASELINE, *DEFAULT_ALGORITHMS)
+TITLES = {name: ALGORITHMS[name].title for name in DEFAULT_ALGORITHMS}
 STUDY = RunKind(
     "study",
     MAX_POINTS,
@@ -158,22 +159,17 @@ def study(now: JobsState, theme: Theme) -> None:
     missing = sum(key not in known for key in wanted.keys.values())
     if missing:
         nothing_yet = missing == len(wanted.keys)
-        with st.container(horizontal=True, vertical_alignment="center"):
-            button(
-                "Compute the study"
-                if nothing_yet
-                else f"Compute the other {-(-missing // len(WAYS))}",
-                "compute_study",
-                "query_stats",
-                _start,
-                wanted,
-                primary=True,
-            )
-            quiet(
-                f"{plural(sets, 'set of jobs', 'sets of jobs')}, "
-                f"{len(WAYS)} algorithms each, beside this page. The quick study has at most {QUICK_JOBS} jobs "
-                f"in a set and takes seconds; the full one, in the menu above, up to {max(JOBS)}, and takes minutes."
-            )
+        button(
+            "Compute the study" if nothing_yet else f"Compute the other {-(-missing // len(WAYS))}",
+            "compute_study",
+            "query_stats",
+            _start,
+            wanted,
+            primary=True,
+            beside=f"{plural(sets, 'set of jobs', 'sets of jobs')}, "
+            f"{len(WAYS)} algorithms each, beside this page. The quick study has at most {QUICK_JOBS} jobs "
+            f"in a set and takes seconds; the full one, in the menu above, up to {max(JOBS)}, and takes minutes.",
+        )
     _drawn(points(wanted, known), now, across, theme, live=False)
 
 
@@ -181,12 +177,11 @@ def _drawn(there: pd.DataFrame, now: JobsState, across: str, theme: Theme, live:
     if there.empty:
         return
     values = reductions(there, across)
-    titles = {name: ALGORITHMS[name].title for name in values}
     here = float(getattr(now, across)) if now.source == "generator" else None
     words = "jobs" if across == "jobs" else "context length, tokens"
-    figure = gains(values, titles, words, theme, here)
+    figure = gains(values, TITLES, words, theme, here)
     means = "; ".join(
-        f"{titles[name]} at {place:,.0f}: {percent(sum(of) / len(of))}"
+        f"{TITLES[name]} at {place:,.0f}: {percent(sum(of) / len(of))}"
         for place in sorted({place for of in values.values() for place in of})
         for name, places in values.items()
         if (of := places.get(place))
@@ -207,12 +202,10 @@ def _drawn(there: pd.DataFrame, now: JobsState, across: str, theme: Theme, live:
 def _map(now: JobsState, across: str, theme: Theme) -> None:
     """Draw where the gain is: every set of jobs that was computed, over communicating to computing."""
     there = points(everything(now), run_owner().results(STUDY))
-    marks = gain_points(there, across)
-    titles = {name: ALGORITHMS[name].title for name in marks}
     words = {value: _value_words(across, value) for value in map(float, there[across].unique())}
     sets = len(there.drop_duplicates(["jobs", "context", "seed"]))
     chart(
-        gain_map(marks, titles, words, theme),
+        gain_map(gain_points(there, across), TITLES, words, theme),
         "gain_map",
         "Reduction over C/T from "
         f"{there.ratio.min():.2g} to {there.ratio.max():.2g}, an algorithm a panel. The table has every set of jobs.",
@@ -233,7 +226,7 @@ def gain_table(there: pd.DataFrame) -> pd.DataFrame:
     sets = there.groupby(place, sort=False)[list(times)].first().rename(columns=times)
     for name in DEFAULT_ALGORITHMS:
         one = there[there.algorithm == name].set_index(place)
-        sets[f"{ALGORITHMS[name].title}, reduction"] = one.reduction
+        sets[f"{TITLES[name]}, reduction"] = one.reduction
     return sets.reset_index()
 
 

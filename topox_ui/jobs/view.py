@@ -1,6 +1,7 @@
 """Sharing: several jobs on one optical fabric by time division: where they come from, the sidebar, the page."""
 
 from dataclasses import replace
+from functools import partial
 
 import streamlit as st
 
@@ -27,12 +28,12 @@ from topox_ui.jobs.solving import Case, rounds_of
 from topox_ui.jobs.state import (
     COPY,
     JOB,
+    NETWORK,
     OF_SOURCE,
     OFFERED,
     OWN_JOBS,
     SOURCES,
     JobsState,
-    reset_what_ifs,
 )
 from topox_ui.runs.owner import once
 from topox_ui.shell.charts import escape, file_box, headline, quiet, show_input_errors
@@ -97,13 +98,14 @@ def loaded_jobs(now: JobsState) -> tuple[Jobs, str] | None:
     if now.origin == JOB and opened is not None:
         return _own(opened, now)
     if now.origin == "sample":
-        jobs = once("job sample", now.sample, lambda: load_job_sample(now.sample))
-        return jobs, JOB_SAMPLES[now.sample].title
+        return (
+            once("job sample", now.sample, lambda: load_job_sample(now.sample)),
+            JOB_SAMPLES[now.sample].title,
+        )
     if now.source == "generator":
         set_up = SetUp(jobs=now.jobs, context=now.context, seed=now.seed)
-        jobs = once("deployed jobs", repr(set_up), lambda: deploy(set_up))
         return (
-            jobs,
+            once("deployed jobs", repr(set_up), lambda: deploy(set_up)),
             f"the paper’s set-up, {now.jobs} jobs, {in_1024s(now.context)} context, seed {now.seed}",
         )
     if now.source == "graphs":
@@ -271,7 +273,7 @@ def reset(place: str = "here") -> None:
         st.button(
             "Reset what-ifs",
             key=f"jobs_reset_{place}",
-            on_click=reset_what_ifs,
+            on_click=partial(JobsState.choose, **dict.fromkeys(NETWORK)),
             width="stretch" if place == "sidebar" else "content",
             help="Back to the network of the file or of the paper.",
         )

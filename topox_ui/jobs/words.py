@@ -174,8 +174,7 @@ def bound_figure(round_: Round) -> tuple[str, str, str]:
 def crowding(rounds: Rounds) -> str:
     """Return why all jobs at once have no round: the pod, its ports, and how many it needs."""
     error = rounds.crowded
-    if error is None:
-        return ""
+    assert error is not None
     return f"All jobs at once: in {error.item}, {error.problem}."
 
 

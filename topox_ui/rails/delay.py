@@ -1,9 +1,10 @@
 """The Rails page's delay study: overhead against the delay, technologies, the authors' measurements, the slowest switch."""
 
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 import streamlit as st
 
 from topox_core.errors import InputError
@@ -17,28 +18,23 @@ from topox_core.text.numbers import capitalised, delay_label, percent, plural, t
 from topox_ui.rails.state import AUTHORS_PRESET, CONTROLS, RailsState
 from topox_ui.rails.subject import (
     CURVE_AT_ONCE,
-    RAILS,
-    Lane,
     Listed,
     Simulated,
     Subject,
     answered,
-    begun,
     known,
     measured_list,
     nodes_of,
-    simulated,
-    start,
+    simulate,
 )
-from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.shell.charts import Content, button, chart, chart_title, quiet, title_row, write_html
+from topox_ui.shell.charts import Content, chart, chart_title, quiet, title_row, write_html
 from topox_ui.state.widgets import tick
 
 # Those that no eye can tell apart are one row of the table, at the slowest of them.
 FAST = tuple(one for one in TECHNOLOGIES if one.reconfiguration_ms < MIN_MS)
-SWITCHES = (FAST, *((one,) for one in TECHNOLOGIES if one not in FAST))
+GROUPS = (FAST, *((one,) for one in TECHNOLOGIES if one not in FAST))
 DELAYS_MS = (0.0, 0.1, 0.5, 1.0, 5.0, 10.0, 50.0, 200.0, 500.0, 1000.0, 3000.0)
-EVERY_MS = {*DELAYS_MS, *(group[-1].reconfiguration_ms for group in SWITCHES)}
+EVERY_MS = {*DELAYS_MS, *(group[-1].reconfiguration_ms for group in GROUPS)}
 MOST = 10.0  # as a share: beyond, the table says no more than that
 Curves = dict[str, Curve]
 BESIDE = (
@@ -49,8 +45,8 @@ BESIDE = (
 )
 
 
-def delay_chart(subject: Subject, lane: Lane, theme: Theme) -> Curves:
-    """Draw the study, or what is there of it, with the button that completes it; return what is there."""
+def delay_chart(subject: Subject, theme: Theme) -> None:
+    """Draw the study, or what is there of it, with the button that completes it."""
     [layer] = title_row(
         (2.2, 1),
         "Overhead of a slower switch",
@@ -69,72 +65,54 @@ def delay_chart(subject: Subject, lane: Lane, theme: Theme) -> Curves:
             at=layer,
             help="Llama 3 8B on 16 GPUs of Perlmutter, delays emulated; against their run without a controller.",
         )
-    if isinstance(subject, Listed) or answered(_questions(subject)):
-        return _drawn(subject, lane, theme)
-    if subject.job in PRESETS.values() and not begun(_questions(subject)):
-        start(
-            _questions(subject)
-        )  # a preset takes seconds; what a reader makes of it may take long
-    if simulated(_questions(subject)):
-        run_panel(
-            RAILS,
+    questions = _questions(subject)
+    if not answered(questions):
+        going = simulate(
+            questions,
             "Simulating the delays",
-            lambda _run: _drawn(subject, lane, theme, live=True),
+            f"Simulate {plural(sum(known(one) is None for one in questions), 'delay')}",
             "rails_curve",
+            lambda _run: _drawn(subject, theme, live=True),
+            # A preset takes seconds; what a reader makes of it may take long.
+            begins=subject.training in PRESETS.values(),
+            icon="show_chart",
+            primary=True,
+            help="Runs beside this page, in a process of its own; every delay simulates the iteration twice.",
         )
-        return curves_of(subject, lane)
-    run_note(RAILS)
-    left = sum(known(one) is None for one in _questions(subject))
-    button(
-        f"Simulate {plural(left, 'delay')}",
-        "rails_curve",
-        "show_chart",
-        start,
-        _questions(subject),
-        primary=True,
-        help="Runs beside this page, in a process of its own; every delay simulates the iteration twice.",
-    )
-    return _drawn(subject, lane, theme)
+        if going:
+            return
+    _drawn(subject, theme)
 
 
 def authors_job(subject: Subject) -> bool:
     """Return whether the authors' sweeps are of the same job."""
-    return (isinstance(subject, Listed) and subject.content == measured_list()) or (
-        isinstance(subject, Simulated) and subject.training == PRESETS[AUTHORS_PRESET]
-    )
-
-
-def small(subject: Simulated) -> bool:
-    """Return whether a job is asked itself how slow a switch may be, dozens of times."""
-    return nodes_of(subject.job) <= CURVE_AT_ONCE
-
-
-def _questions(subject: Simulated) -> list[Question]:
-    link, now = RailsState.now().link_up_ms, RailsState.now().switch_ms
-    return [subject.at(delay + link) for delay in sorted({*EVERY_MS, now})]
-
-
-def curves_of(subject: Subject, lane: Lane) -> Curves:
-    """Return the curves as far as they are known; the delay is the switch's, the link start-up comes on top."""
-    link, now = RailsState.now().link_up_ms, RailsState.now().switch_ms
-    delays = sorted({*EVERY_MS, now})
     if isinstance(subject, Listed):
-        source = subject.source(lane)
-        at = [(delay, source.both_ms(delay + link)) for delay in delays]
-        base = source.base_ms
-    else:
-        at = [
-            (delay, both)
-            for delay in delays
-            if (both := known(subject.at(delay + link))) is not None
-        ]
-        base = known(subject.undisturbed()).iteration_ms
-    curves = {}
-    for k, control in enumerate(("on_demand", "provisioned")):
-        curves[control] = Curve(
-            control, base, tuple(delay for delay, _ in at), tuple(both[k] for _, both in at)
-        )
-    return curves
+        return subject.content == measured_list()
+    return subject.training == PRESETS[AUTHORS_PRESET]
+
+
+def _delays_ms() -> list[float]:
+    """Return the delays of the study, that of the switch among them."""
+    return sorted({*EVERY_MS, RailsState.now().switch_ms})
+
+
+def _questions(subject: Subject) -> list[Question]:
+    """Return what a study asks; a list of windows answers at once."""
+    if isinstance(subject, Listed):
+        return []
+    return [subject.at(delay + RailsState.now().link_up_ms) for delay in _delays_ms()]
+
+
+def curves_of(subject: Subject) -> Curves:
+    """Return the curves as far as they are known; the delay is the switch's, the link start-up comes on top."""
+    link, base = RailsState.now().link_up_ms, subject.base_ms
+    at = {
+        delay: both for delay in _delays_ms() if (both := subject.both_ms(delay + link)) is not None
+    }
+    return {
+        control: Curve(control, base, tuple(at), tuple(both[k] for both in at.values()))
+        for k, control in enumerate(("on_demand", "provisioned"))
+    }
 
 
 def measured_curves() -> list[Curve]:
@@ -152,16 +130,20 @@ def measured_curves() -> list[Curve]:
     ]
 
 
-def _drawn(subject: Subject, lane: Lane, theme: Theme, live: bool = False) -> Curves:
-    now, curves = RailsState.now(), curves_of(subject, lane)
-    shown = [*curves.values(), *(measured_curves() if now.authors and authors_job(subject) else ())]
-    figure = overhead_curves(
-        [one for one in shown if one.delay_ms],
+def delay_figure(curves: Iterable[Curve], now: RailsState, theme: Theme) -> go.Figure:
+    """Return curves over the delay, with that of the switch and the limit as they are chosen."""
+    return overhead_curves(
+        [one for one in curves if one.delay_ms],
         now.switch_ms,
         now.limit / 100,
         {one.name: one.reconfiguration_ms for one in TECHNOLOGIES},
         theme,
     )
+
+
+def _drawn(subject: Subject, theme: Theme, live: bool = False) -> None:
+    now, curves = RailsState.now(), curves_of(subject)
+    shown = [*curves.values(), *(measured_curves() if now.authors and authors_job(subject) else ())]
     if not live:
         quiet(_findings(subject))
     points = "; ".join(
@@ -169,18 +151,17 @@ def _drawn(subject: Subject, lane: Lane, theme: Theme, live: bool = False) -> Cu
         for d, o in zip(curves["provisioned"].delay_ms, curves["provisioned"].overhead, strict=True)
     )
     chart(
-        figure,
+        delay_figure(shown, now, theme),
         "delay_live" if live else "delay",
         f"Overhead against the reconfiguration delay, provisioned: {points}.",
         None if live else lambda: _table(curves),
         "Every delay",
     )
-    return curves
 
 
-def switch_table(subject: Subject, lane: Lane) -> None:
+def switch_table(subject: Subject) -> None:
     """Draw which switches can serve the job: the delay of each, and what it adds to the iteration."""
-    now, curves = RailsState.now(), curves_of(subject, lane)
+    now, curves = RailsState.now(), curves_of(subject)
     at = {
         control: dict(zip(one.delay_ms, one.overhead, strict=True))
         for control, one in curves.items()
@@ -190,12 +171,12 @@ def switch_table(subject: Subject, lane: Lane) -> None:
             capitalised(", ".join(switch_word(one.name) for one in group)),
             f"{_delay_words(group[-1].reconfiguration_ms)}{' or less' if len(group) > 1 else ''}",
         )
-        for group in SWITCHES
+        for group in GROUPS
     }
     rows.setdefault(now.switch_ms, ("Your delay", _delay_words(now.switch_ms)))
     cells, most = [], f"> {percent(MOST)}"
     for delay, (name, words) in sorted(rows.items()):
-        adds = [at[control].get(delay) for control in (now.control, _other(now.control))]
+        adds = [at[control].get(delay) for control in both_controls(now)]
         serves = adds[0] is not None and adds[0] <= now.limit / 100
         sign = (
             ""
@@ -207,9 +188,7 @@ def switch_table(subject: Subject, lane: Lane) -> None:
         )
         here = ' class="here"' if delay == now.switch_ms else ""
         cells.append(f"<tr{here}><td>{sign}{name}</td><td>{words}</td>{told}</tr>")
-    heads = "".join(
-        f"<th>{CONTROLS[control]}</th>" for control in (now.control, _other(now.control))
-    )
+    heads = "".join(f"<th>{CONTROLS[control]}</th>" for control in both_controls(now))
     chart_title(
         "Which switch serves this job?",
         f"slower than with a switch that takes no time; ✓: by at most {now.limit:g} %, {CONTROLS[now.control]}",
@@ -224,8 +203,9 @@ def _delay_words(delay_ms: float) -> str:
     return delay_label(delay_ms) if delay_ms < 1000 else time(delay_ms)
 
 
-def _other(control: str) -> str:
-    return "on_demand" if control == "provisioned" else "provisioned"
+def both_controls(now: RailsState) -> tuple[str, str]:
+    """Return the control that was chosen, and the other one."""
+    return now.control, "on_demand" if now.control == "provisioned" else "provisioned"
 
 
 def over(share: float) -> str:
@@ -244,7 +224,7 @@ def _table(curves: Curves) -> Content:
     }
 
 
-def slowest_words(subject: Subject, lane: Lane, control: str) -> str:
+def slowest_words(subject: Subject, control: str) -> str:
     """Return the slowest switch that keeps the limit under a control, in HTML; the link start-up is taken off.
 
     ``any``, ``none``, or its delay; empty while too few delays of a large job are simulated. A small job
@@ -254,12 +234,13 @@ def slowest_words(subject: Subject, lane: Lane, control: str) -> str:
     if isinstance(subject, Simulated):
         with suppress(InputError):  # what cannot be simulated is said where its curve would be
             answered(_questions(subject))
-        if not small(subject):
-            curve = curves_of(subject, lane)[control]
+        if nodes_of(subject.job) > CURVE_AT_ONCE:
+            curve = curves_of(subject)[control]
             return _crossing(curve, limit, "<b>{}</b>") if {*curve.delay_ms} >= EVERY_MS else ""
-    of = subject if isinstance(subject, Listed) else subject.at(0.0).key
-    key = str(hash((control, limit, lane, of)))
-    slowest_ms = _searched(key, subject, lane, limit, control == "provisioned")
+    of = (subject, subject.pattern.lane) if isinstance(subject, Listed) else subject.at(0.0).key
+    slowest_ms = _searched(
+        str(hash((control, limit, of))), subject, limit, control == "provisioned"
+    )
     if slowest_ms is None:
         return "any"
     # Nothing is slow enough, or the link start-up alone is too slow.
@@ -296,13 +277,11 @@ def _crossing(curve: Curve, limit: float, shown: str = "{}") -> str:
 @st.cache_resource(max_entries=128, show_spinner=False)
 def _searched(
     key: str,  # noqa: ARG001
-    _subject: Any,
-    _lane: Lane,
+    _subject: Subject,
     limit: float,
     provisioned: bool,
 ) -> float | None:
     """Return the slowest switch, None if any will do; below 0 where none does."""
     with suppress(InputError):
-        source = _subject.source(_lane) if isinstance(_subject, Listed) else _subject.source()
-        return slowest_switch(source, limit, provisioned)
+        return slowest_switch(_subject.source, limit, provisioned)
     return -1.0

@@ -14,9 +14,9 @@ from topox_ui.answers.other_times import (
     on_schedule,
     schedule_of_loaded,
 )
-from topox_ui.rails.delay import over, slowest_words
+from topox_ui.rails.delay import both_controls, over, slowest_words
 from topox_ui.rails.state import JOB, SCENARIO, RailsState, why_not
-from topox_ui.rails.subject import Lane, Listed, Pattern, Simulated, Subject, answered, known
+from topox_ui.rails.subject import Simulated, Subject, answered, known
 from topox_ui.shell.charts import escape, headline, quiet
 from topox_ui.shell.menu import page_link
 from topox_ui.state.loading import loaded, loaded_job
@@ -38,15 +38,7 @@ def dark_ms() -> float:
 
 def needed_ms(subject: Subject) -> float:
     """Return how long a window has to be: as a changed circuit is dark, 0 where none changes."""
-    return 0.0 if circuits_stay(subject) else dark_ms()
-
-
-def both_of(subject: Subject, lane: Lane) -> tuple[float, float, float]:
-    """Return the iteration without switching, on demand and provisioned, in ms."""
-    if isinstance(subject, Listed):
-        source = subject.source(lane)
-        return (source.base_ms, *source.both_ms(dark_ms()))
-    return (known(subject.undisturbed()).iteration_ms, *known(subject.at(dark_ms())))
+    return 0.0 if subject.stays else dark_ms()
 
 
 def loaded_elsewhere() -> None:
@@ -65,26 +57,21 @@ def loaded_elsewhere() -> None:
         page_link("Rails", link, icon=":material/arrow_forward:", **source)
 
 
-def answer_first(subject: Subject, pattern: Pattern, lane: Lane) -> None:
+def answer_first(subject: Subject) -> None:
     """Draw the answer, and what it is about."""
-    _headline(subject, pattern, lane)
-    quiet(f"{WHAT} {_why_none_changes(subject, pattern)}")
+    rings = _rings_cost(subject)
+    _headline(subject, rings)
+    quiet(f"{WHAT} {_why_none_changes(subject)}")
     loaded_elsewhere()
-    base = both_of(subject, lane)[0]
     # Where circuits stay, the headline says it.
-    stay, rings = circuits_stay(subject), _rings_cost(subject, base)
-    quiet(f"{_other_times(base, bool(stay and rings))} {'' if stay else rings}".strip())
+    told = bool(subject.stays and rings)
+    quiet(f"{_other_times(subject.base_ms, told)} {'' if subject.stays else rings}".strip())
 
 
-def circuits_stay(subject: Subject) -> bool:
-    """Return whether a simulated job changes no circuit, though its traffic may have windows."""
-    return isinstance(subject, Simulated) and not known(subject.undisturbed()).reconfigurations
-
-
-def _why_none_changes(subject: Subject, pattern: Pattern) -> str:
+def _why_none_changes(subject: Subject) -> str:
     """Return why windows need not be long where no circuit changes; empty where one does."""
-    kinds = dict.fromkeys(parallelism_word(one.parallelism) for one in pattern.traffic)
-    if not pattern.windows or not circuits_stay(subject):
+    kinds = dict.fromkeys(parallelism_word(one.parallelism) for one in subject.pattern.traffic)
+    if not subject.pattern.windows or not subject.stays:
         return ""
     return (
         f"All traffic of this job, {enumeration(list(kinds))}, runs on the same rings: no circuit has to change, so no window "
@@ -92,9 +79,9 @@ def _why_none_changes(subject: Subject, pattern: Pattern) -> str:
     )
 
 
-def _headline(subject: Subject, pattern: Pattern, lane: Lane) -> None:
-    base, on_demand, provisioned = both_of(subject, lane)
-    job, windows = subject.training, plural(len(pattern.windows), "window")
+def _headline(subject: Subject, rings: str) -> None:
+    base, job, windows = subject.base_ms, subject.training, subject.pattern.windows
+    on_demand, provisioned = subject.both_ms(dark_ms())
     lasts = (
         f"scaled to the published {time(base)}"
         if job is not None and job.schedule.iteration_ms
@@ -103,7 +90,7 @@ def _headline(subject: Subject, pattern: Pattern, lane: Lane) -> None:
     kicker = " · ".join(
         (KICKER, escape(subject.title), escape(subject.words), f"iteration {lasts}")
     )
-    if not pattern.windows and on_demand - base < 1e-6 * base:
+    if not windows and on_demand - base < 1e-6 * base:
         headline(
             kicker,
             "There is <b>no window</b> and nothing to switch: the rail carries only one kind of traffic.",
@@ -112,30 +99,29 @@ def _headline(subject: Subject, pattern: Pattern, lane: Lane) -> None:
     # Between two circuits of one kind of traffic there is no window either, but they change.
     first = (
         ""
-        if pattern.windows
+        if windows
         else "There is <b>no window</b> between kinds of traffic, but circuits change within one. "
     )
-    if circuits_stay(subject):
-        cost = _rings_cost(subject, base)
+    if subject.stays:
         headline(
             kicker,
-            f"{cost} During an iteration <b>no circuit changes</b>: a faster switch saves nothing. {_joined_elsewhere(base)}".rstrip()
-            if cost
+            f"{rings} During an iteration <b>no circuit changes</b>: a faster switch saves nothing. {_joined_elsewhere(base)}".rstrip()
+            if rings
             else "With a rail for each GPU, wired as rings, <b>any optical switch</b> "
             '<span class="good">✓ can serve this job</span>, however slow: during an iteration <b>no circuit changes</b>.',
         )
         return
     if dark_ms():
         first += _serves(base, on_demand, provisioned, job is not None)
-    elif pattern.windows:
+    elif windows:
         first = (
             f"With a switch that takes no time the iteration takes <b>{time(base)}</b>; it has "
-            f"{windows} in which circuits can change."
+            f"{plural(len(windows), 'window')} in which circuits can change."
         )
-    headline(kicker, f"{first}{_up_to(subject, lane)}")
+    headline(kicker, f"{first}{_up_to(subject)}")
 
 
-def _rings_cost(subject: Subject, base: float) -> str:
+def _rings_cost(subject: Subject) -> str:
     """Return how much longer rings alone make a job than an electrical switch; empty where little, or not simulated yet."""
     if not isinstance(subject, Simulated) or subject.training is None:
         return ""
@@ -145,12 +131,12 @@ def _rings_cost(subject: Subject, base: float) -> str:
             return ""
     except InputError:
         return ""
-    electrical_ms = known(electrical).iteration_ms
+    base, electrical_ms = subject.base_ms, known(electrical).iteration_ms
     if base <= electrical_ms * (1 + RINGS_COST):
         return ""
     switch = (
         ", however fast the optical switch"
-        if circuits_stay(subject)
+        if subject.stays
         else " with a switch that takes no time"
     )
     return (
@@ -211,11 +197,10 @@ def _serves(base: float, on_demand: float, provisioned: float, rings: bool) -> s
     return f"A {time(now.switch_ms)} switch{link} on the rail {can}: {slower}, {against}."
 
 
-def _up_to(subject: Subject, lane: Lane) -> str:
+def _up_to(subject: Subject) -> str:
     """Return the slowest switch that keeps the limit, under both controls; empty while it is not known."""
     now = RailsState.now()
-    ahead, asked = (slowest_words(subject, lane, one) for one in ("provisioned", "on_demand"))
-    mine, other = (ahead, asked) if now.control == "provisioned" else (asked, ahead)
+    mine, other = (slowest_words(subject, one) for one in both_controls(now))
     if not mine:
         return ""
     it = "it" if dark_ms() else f"the {now.limit:g}&nbsp;% limit"

@@ -9,34 +9,25 @@ from topox_core.figures.palette import Theme, parallelism_word
 from topox_core.figures.rails.delay import switch_word
 from topox_core.figures.rails.traffic import strip, strip_legend
 from topox_core.figures.rails.windows import cdf
-from topox_core.rails.iteration import RailRun, Window
+from topox_core.model.arrays.intervals import covered_ms
+from topox_core.rails.iteration import Window
 from topox_core.rails.technologies import PORTS_PER_GPU, SPLIT_NOTE, TECHNOLOGIES
 from topox_core.rails.window_lengths import hides
 from topox_core.rails.windows import Phase
-from topox_core.text.numbers import count, percent, plural, time
-from topox_ui.rails.delay import Curves, delay_chart, over, switch_table
-from topox_ui.rails.finding import KICKER, both_of, circuits_stay, dark_ms, needed_ms
+from topox_core.text.numbers import count, percent, plural, short, time
+from topox_ui.rails.delay import over
+from topox_ui.rails.finding import KICKER, dark_ms, needed_ms
 from topox_ui.rails.state import MEASURED, UPLOAD, RailsState
 from topox_ui.rails.subject import (
-    RAILS,
-    Lane,
     Listed,
     Pattern,
     Simulated,
     Subject,
     answered,
-    begun,
-    gaps_in_words,
-    known,
     lane_words,
-    pattern_of_list,
-    pattern_of_run,
     simulate,
-    simulated,
-    start,
     switches_needed,
 )
-from topox_ui.runs.panel import run_note
 from topox_ui.shell.charts import (
     Content,
     chart,
@@ -107,72 +98,43 @@ def simulating(subject: Simulated) -> bool:
         f"{KICKER} · {escape(subject.words)}",
         f"<b>{escape(subject.title)}</b> is large: it is simulated beside this page.",
     )
-    if not begun(questions):
-        start(questions)
-    if not simulated(questions):
-        run_note(RAILS)
     simulate(
         questions,
         "Simulating without and with switching",
         "Simulate",
         "rails_simulate",
+        begins=True,
         primary=True,
     )
     return False
 
 
-def pattern_of(subject: Subject) -> tuple[Pattern, RailRun | None]:
-    """Return windows and traffic of a subject, and the undisturbed run if it is simulated."""
-    if isinstance(subject, Listed):
-        return pattern_of_list(subject), None
-    run = known(subject.undisturbed())
-    return pattern_of_run(subject, run), run
-
-
-def lane_of(pattern: Pattern) -> Lane:
-    """Return the lane that was chosen, or the first."""
-    at = RailsState.now().lane
-    return pattern.lanes[at if at < len(pattern.lanes) else 0]
-
-
-def by_delay(subject: Subject, lane: Lane, theme: Theme) -> Curves:
-    """Draw overhead against the delay with the switches beside it; return the study's curves."""
-    left, right = st.columns([1.42, 1], gap="medium")
-    with left:
-        curves = delay_chart(subject, lane, theme)
-    with right:
-        switch_table(subject, lane)
-    return curves
-
-
-def window_lengths(subject: Subject, pattern: Pattern, theme: Theme) -> None:
+def window_lengths(subject: Subject, theme: Theme) -> None:
     """Draw how long the windows are."""
-    dark = needed_ms(subject)
+    windows, dark = subject.pattern.windows, needed_ms(subject)
     chart_title(
         "How long are the windows?",
-        f"share of windows up to each length, {_where(subject, pattern)}"
-        + "; none has to be long" * circuits_stay(subject),
+        f"share of windows up to each length, {_where(subject)}"
+        + "; none has to be long" * subject.stays,
     )
-    if not pattern.windows:
+    if not windows:
         quiet("There is no window: the rail carries only one kind of traffic.")
         return
     chart(
-        cdf(pattern.windows, dark, theme),
+        cdf(windows, dark, theme),
         "cdf",
-        f"Distribution of {len(pattern.windows)} windows"
+        f"Distribution of {len(windows)} windows"
         + (
-            f"; {percent(_long(pattern.windows, dark)[2])} are at least {time(dark)} long."
-            if dark
-            else "."
+            f"; {percent(_long(windows, dark)[2])} are at least {time(dark)} long." if dark else "."
         ),
-        lambda: windows_table(pattern.windows, dark),
+        lambda: windows_table(windows, dark),
         "Every window",
     )
 
 
-def _where(subject: Subject, pattern: Pattern) -> str:
+def _where(subject: Subject) -> str:
     several = "all stages" if subject.training else "all servers"
-    return several if len(pattern.lanes) > 1 else "of one GPU"
+    return several if len(subject.pattern.lanes) > 1 else "of one GPU"
 
 
 def _long(windows: Sequence[Window], dark: float) -> tuple[int, int, float]:
@@ -181,12 +143,12 @@ def _long(windows: Sequence[Window], dark: float) -> tuple[int, int, float]:
     return enough, len(windows), enough / len(windows) if windows else 0.0
 
 
-def windows_in_numbers(subject: Subject, pattern: Pattern) -> None:
+def windows_in_numbers(subject: Subject) -> None:
     """Draw how many windows there are, how many are long enough, and what the switch adds."""
-    lane, dark, stay = lane_of(pattern), dark_ms(), circuits_stay(subject)
-    base, on_demand, provisioned = both_of(subject, lane)
+    pattern, dark, stay = subject.pattern, dark_ms(), subject.stays
+    base, (on_demand, provisioned) = subject.base_ms, subject.both_ms(dark)
     enough, every, share = _long(pattern.windows, dark)
-    mine = [one.length_ms for one in pattern.of(lane)[1]]
+    mine = [one.length_ms for one in pattern.of(pattern.lane)[1]]
     lengths = [max(0.0, one.length_ms) for one in pattern.windows]
     overlaps = sum(one.length_ms <= 0 for one in pattern.windows)
     how = "by formula" if isinstance(subject, Listed) else "simulated"
@@ -195,7 +157,7 @@ def windows_in_numbers(subject: Subject, pattern: Pattern) -> None:
             "Windows per iteration",
             count(len(mine)),
             "of the GPU shown"
-            + (f"; {count(every)} on {_where(subject, pattern)}" if every > len(mine) else ""),
+            + (f"; {count(every)} on {_where(subject)}" if every > len(mine) else ""),
         ),
         (
             "Windows long enough",
@@ -223,45 +185,36 @@ def windows_in_numbers(subject: Subject, pattern: Pattern) -> None:
     )
 
 
-def traffic_strip(
-    subject: Subject, pattern: Pattern, run: RailRun | None, lane: Lane, theme: Theme
-) -> None:
+def traffic_strip(subject: Subject, theme: Theme) -> None:
     """Draw what one GPU sends on its rail and the windows between, and how many switches the rail takes."""
-    traffic, windows = pattern.of(lane)
+    pattern = subject.pattern
+    traffic, windows = pattern.of(pattern.lane)
+    ends = np.array([(one.begin_ms, one.end_ms) for one in traffic]).reshape(-1, 2).T
+    busy_ms = covered_ms(np.zeros(len(traffic), np.int64), *ends)  # kinds that overlap count once
     note = (
-        f"one iteration of {time(pattern.iteration_ms)}; data flow for {time(_busy_ms(traffic))} of it, drawn at least 3 px "
+        f"one iteration of {time(pattern.iteration_ms)}; data flow for {time(busy_ms)} of it, drawn at least 3 px "
         "wide. Outlined: windows, with their length where it fits (ms unless it says s)"
     )
-    if run is None:
+    if subject.run is None:
         note = (
             "windows to scale; the list has no times, so the traffic between them is drawn evenly"
             if pattern.drawn_evenly
             else "one iteration; a list of windows does not say where traffic of one kind pauses"
         )
     [pick] = title_row((2.6, 1), "Traffic of one GPU on its rail, and the windows between", note)
-    rails = len({rail for _, rail in pattern.lanes})
     if len(pattern.lanes) > 1:
         menu(
             "Rank",
             RailsState,
             "lane",
-            {k: lane_words(subject, run, one, rails) for k, one in enumerate(pattern.lanes)},
-            value=pattern.lanes.index(lane),
+            {k: lane_words(subject, one) for k, one in enumerate(pattern.lanes)},
+            value=pattern.lanes.index(pattern.lane),
             at=pick,
             label_visibility="collapsed",
         )
     _strip_in_view(pattern, traffic, windows, needed_ms(subject), theme)
-    if run is not None:
-        _width(sum(run.iteration.stands_for.tolist()))
-
-
-def _busy_ms(traffic: Sequence[Phase]) -> float:
-    """Return how long some traffic is under way; kinds that overlap count once."""
-    busy_ms = until_ms = 0.0
-    for one in sorted(traffic, key=lambda one: one.begin_ms):
-        busy_ms += max(0.0, one.end_ms - max(one.begin_ms, until_ms))
-        until_ms = max(until_ms, one.end_ms)
-    return busy_ms
+    if subject.run is not None:
+        _width(sum(subject.run.iteration.stands_for.tolist()))
 
 
 def _width(servers: int) -> None:
@@ -295,12 +248,13 @@ def _strip_in_view(
     view = (0.0, whole)
     if len(windows) > MAX_AT_ONCE:
         view = stretch_in_view(RailsState, whole, (0.0, whole * MAX_AT_ONCE / len(windows)))
+    gaps = ", ".join(f"{short(one.length_ms)} ms before {one.after}" for one in windows[:24])
     drawn = strip(traffic, windows, dark, view, theme, legend=False)
     legend_line(strip_legend(drawn, theme), theme)
     chart(
         drawn,
         "strip",
-        f"Traffic of one rank over {time(whole)} with {len(windows)} windows: {gaps_in_words(windows)}.",
+        f"Traffic of one rank over {time(whole)} with {len(windows)} windows: {gaps}.",
         lambda: windows_table(windows, dark),
         "Windows of this GPU",
     )

@@ -1,5 +1,6 @@
 """The paper's figures beside those here, what a rank moves, which parallelism suits a model; and what can be taken away."""
 
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 
@@ -20,7 +21,7 @@ from topox_core.training.job import Job, dump_job
 from topox_core.training.plan import REDUCTIONS
 from topox_ui.rails.delay import BESIDE, authors_job, curves_of, measured_curves
 from topox_ui.rails.state import CONTROLS, JOB, UPLOAD, RailsState, preset_of
-from topox_ui.rails.subject import Lane, Listed, Pattern, Simulated, Subject, known
+from topox_ui.rails.subject import Simulated, Subject, known
 from topox_ui.shell.charts import (
     chart_title,
     escape,
@@ -136,24 +137,22 @@ def advice_section(job: Job | None) -> None:
         )
         if job is not None:
             titles = {row.key: row.title for row in TABLE_2}
-            mine: dict[str, float] = {}
+            mine = Counter[str]()
             for one in byte_classes(job):
-                title = titles[one.parallelism]
-                mine[title] = mine.get(title, 0.0) + one.iteration_bytes
+                mine[titles[one.parallelism]] += one.iteration_bytes
             words = "; ".join(f"{title} {mib(value)}" for title, value in mine.items())
             quiet(f"Here, rank 0 in an iteration: {words or 'nothing on the rail'}.")
 
 
-def files_of_rail(subject: Subject, pattern: Pattern, figures: Figures) -> None:
+def files_of_rail(subject: Subject, figures: Figures) -> None:
     """Offer files, the link, and the iteration as the scenario of the other pages."""
-    job = subject.training
+    job, windows = subject.training, subject.pattern.windows
     run = known(subject.switched()) if isinstance(subject, Simulated) else None
-    windows = pattern.windows
     files: list[File] = [
         (
             "Windows (JSON)",
             ".windows.json",
-            lambda: dump_windows_json(subject.title, pattern.iteration_ms, windows),
+            lambda: dump_windows_json(subject.title, subject.pattern.iteration_ms, windows),
         ),
         ("Windows (CSV)", ".windows.csv", lambda: dump_windows_csv(windows)),
     ]
@@ -205,16 +204,10 @@ PUBLISHED = {"on_demand": 0.065, "provisioned": 0.035}
 ORDERS = {"layer": "layer by layer", "pass": "after each pass", "last": "after the last"}
 
 
-def against_the_paper(subject: Subject, lane: Lane) -> None:
-    """Put the figures of the paper beside those here, of the authors' own job."""
-    if isinstance(subject, Simulated) and authors_job(subject):
-        _beside(subject, lane)
-
-
 def source_words(subject: Subject) -> str:
     """Return where a job or a list of windows is from, in HTML; empty where nobody said."""
-    if isinstance(subject, Listed):
-        return f"{escape(capitalised(subject.note))}." if subject.note else ""
+    if subject.note:
+        return f"{escape(capitalised(subject.note))}."
     known = preset_of(RailsState.now().runs)
     if known is None:
         return ""
@@ -223,11 +216,22 @@ def source_words(subject: Subject) -> str:
     return f"Job: {of}.{changed}"
 
 
-def chosen_of_the_match(subject: Subject) -> None:
-    """Say of the authors' own job that the match was selected, and what other choices would have given."""
-    if not isinstance(subject, Simulated) or subject.training is None or not authors_job(subject):
+def against_the_paper(subject: Subject) -> None:
+    """Put here, paper and later measurement side by side, of the authors' own job; say that the match was selected, and why."""
+    job = subject.training
+    if job is None or not authors_job(subject):
         return
-    job, windows = subject.training, known(subject.undisturbed()).windows
+    windows, curves = subject.pattern.windows, curves_of(subject)
+    measured = sum(one.length_ms > 1 for one in WINDOWS) / len(WINDOWS)
+    above = (percent(share_above(windows, 1.0)), ABOVE_1_MS, percent(measured))
+    rows = [("windows above 1\u00a0ms", *above)]
+    theirs = {one.control: one.overhead[one.delay_ms.index(AT_MS)] for one in measured_curves()}
+    for control, words in CONTROLS.items():
+        at = dict(zip(curves[control].delay_ms, curves[control].overhead, strict=True))
+        here = percent(at[AT_MS]) if AT_MS in at else "–"
+        published, later = percent(PUBLISHED[control]), percent(theirs[control])
+        rows.append((f"{time(AT_MS)}, {words}", here, published, later))
+    st.html(BESIDE + html_table(("", "here", "paper", "measured later"), rows, "beside ours"))
     longest = max(windows, key=lambda one: one.length_ms)
     quiet(
         "<b>A selected match</b>: the paper does not print in which order FSDP sends; of six orders this "
@@ -236,38 +240,7 @@ def chosen_of_the_match(subject: Subject) -> None:
         f"measured {time(job.schedule.iteration_ms or 0.0)}. On average the longest windows come before the reduce-scatter, as "
         f"published; the longest single one, {time(longest.length_ms)}, comes before a {longest.operation.replace('_', ' ')}."
     )
-    table_under(
-        "orders",
-        lambda: _orders(repr(job), job),
-        "Results of the other orders",
-    )
-
-
-def _beside(subject: Simulated, lane: Lane) -> None:
-    """Draw here, paper and later measurement in three rows."""
-    windows = known(subject.undisturbed()).windows
-    measured = sum(one.length_ms > 1 for one in WINDOWS) / len(WINDOWS)
-    rows = [
-        (
-            "windows above 1\u00a0ms",
-            percent(share_above(windows, 1.0)),
-            ABOVE_1_MS,
-            percent(measured),
-        )
-    ]
-    curves = curves_of(subject, lane)
-    theirs = {one.control: one.overhead[one.delay_ms.index(AT_MS)] for one in measured_curves()}
-    for control, words in CONTROLS.items():
-        at = dict(zip(curves[control].delay_ms, curves[control].overhead, strict=True))
-        rows.append(
-            (
-                f"{time(AT_MS)}, {words}",
-                percent(at[AT_MS]) if AT_MS in at else "–",
-                percent(PUBLISHED[control]),
-                percent(theirs[control]),
-            )
-        )
-    st.html(BESIDE + html_table(("", "here", "paper", "measured later"), rows, "beside ours"))
+    table_under("orders", lambda: _orders(repr(job), job), "Results of the other orders")
 
 
 @st.cache_data(max_entries=4, show_spinner="Simulating six orders")

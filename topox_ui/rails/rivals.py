@@ -13,7 +13,7 @@ from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import PRESETS
 from topox_core.text.numbers import capitalised, delay_label, percent, plural, short, time
 from topox_core.training.job import Job
-from topox_ui.rails.first_screen import circuits_stay, dark_ms
+from topox_ui.rails.finding import dark_ms
 from topox_ui.rails.state import RailsState
 from topox_ui.rails.subject import Simulated, answered, known, refusal, simulate
 from topox_ui.shell.charts import chart, chart_title, escape, quiet, write_html
@@ -76,7 +76,7 @@ def rivals_section(subject: Simulated, theme: Theme) -> None:
             "in %: against the electrical switch. "
             + (
                 "No circuit changes, so no split of ports (C3) is drawn"
-                if circuits_stay(subject)
+                if subject.stays
                 else f"A circuit change takes {time(dark_ms())}. Ports split: fixed circuits, a NIC of "
                 f"{STATIC_PORTS} ports in place of {subject.rail.nic_ports}"
             ),
@@ -85,7 +85,7 @@ def rivals_section(subject: Simulated, theme: Theme) -> None:
 
 
 def _bars(subject: Simulated, theme: Theme) -> None:
-    ways, failed = STAYING if circuits_stay(subject) else WAYS, {}
+    ways, failed = STAYING if subject.stays else WAYS, {}
     questions = {name: subject.switched(**changes) for name, changes in ways.items()}
     ready = True
     for name, question in questions.items():
@@ -149,19 +149,16 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
         degree: Question(UNDISTURBED, job, questions[EXPERT_DELAYS_MS[0], degree].rail)
         for degree, job in jobs.items()
     }
+    # Degree by degree, so that the child keeps each prepared iteration.
     left = [
         one
-        for one in [*instant.values(), *questions.values()]
+        for degree in jobs
+        for one in (instant[degree], *(questions[delay, degree] for delay in EXPERT_DELAYS_MS))
         if known(one) is None and refusal(one) is None
     ]
     if left:
-        # Degree by degree, so that the child keeps each prepared iteration.
-        ordered = sorted(
-            left,
-            key=lambda one: (one.job.plan.expert if isinstance(one.job, Job) else 0, one.dark_ms),
-        )
         simulate(
-            ordered,
+            left,
             "Simulating the points",
             f"Simulate {plural(len(left), 'point')}",
             "rails_experts",

@@ -24,6 +24,7 @@ JOB, SCENARIO, MEASURED, UPLOAD = "job", "scenario", "measured", "upload"
 USUAL_MS = technology("piezo").reconfiguration_ms
 AUTHORS_PRESET = "llama3-8b-perlmutter"
 ANY = "any"
+SWITCHES = {one.key: one for one in TECHNOLOGIES}
 DEGREES = {
     "gpus": "GPUs",
     "tensor": "TP",
@@ -113,11 +114,8 @@ class RailsState(create_model("Degrees", __base__=PageState, **OF_DEGREES)):  # 
 
     @property
     def product(self) -> int:
-        """GPUs that the degrees make."""
-        base = preset_of(self.runs)
-        if base is None:
-            return 0
-        own = settings_of(base) | self.degrees
+        """GPUs that the degrees of a job make."""
+        own = settings_of(preset_of(self.runs)) | self.degrees
         return math.prod(int(own[name]) for name in ("tensor", "context", "pipeline", "data"))
 
     def job(self) -> Job:
@@ -156,7 +154,7 @@ class RailsState(create_model("Degrees", __base__=PageState, **OF_DEGREES)):  # 
 
     def check_switch(self, job: Job) -> None:
         """Raise InputError where a job's rail does not fit the chosen switch."""
-        one = next((t for t in TECHNOLOGIES if t.key == self.switch), None)
+        one = SWITCHES.get(self.switch)
         if one is None:
             return
         together, most = job.plan.context * job.plan.expert, one.radix // 2
@@ -223,27 +221,24 @@ SHORT = {
 }
 
 
-def source_words(source: str) -> str:
-    """Return how the menu calls a source."""
-    own = {
-        JOB: "Loaded training job",
-        SCENARIO: "Loaded task graph",
-        MEASURED: "Measured windows",
-        UPLOAD: "My own windows",
-    }
-    return own.get(source) or SHORT.get(source) or PRESETS[source].title
+SOURCES = {name: SHORT.get(name, one.title) for name, one in PRESETS.items()} | {
+    JOB: "Loaded training job",
+    SCENARIO: "Loaded task graph",
+    MEASURED: "Measured windows",
+    UPLOAD: "My own windows",
+}
 
 
 def controls() -> None:
     """Draw the sidebar."""
     now = RailsState.now()
-    job = (JOB,) if now.runs == JOB or loaded_job() is not None else ()
+    job = now.runs == JOB or loaded_job() is not None
     with sidebar_part("What runs"):
         menu(
             "What runs",
             RailsState,
             "source",
-            {name: source_words(name) for name in (*PRESETS, *job, SCENARIO, MEASURED, UPLOAD)},
+            {name: words for name, words in SOURCES.items() if job or name != JOB},
             value=now.runs,
             label_visibility="collapsed",
         )
@@ -320,17 +315,16 @@ def _base() -> Job | None:
 
 
 def _switch() -> None:
-    known = {one.key: one for one in TECHNOLOGIES}
-
     def take(name: str) -> None:
-        delay = {"delay_ms": known[name].reconfiguration_ms} if name in known else {}
+        delay = {"delay_ms": SWITCHES[name].reconfiguration_ms} if name in SWITCHES else {}
         RailsState.choose(switch=name, **delay)
 
     menu(
         "Switch (ports)",
         RailsState,
         "switch",
-        {ANY: "by its delay"} | {key: f"{one.name} ({one.radix:,})" for key, one in known.items()},
+        {ANY: "by its delay"}
+        | {key: f"{one.name} ({one.radix:,})" for key, one in SWITCHES.items()},
         take=take,
         help="Sets the delay. A rail that needs more ports than one such switch has is refused.",
     )

@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,79 +29,29 @@ from topox_core.rails.delay import (
 from topox_core.rails.iteration import Rail, RailRun, Window
 from topox_core.rails.measured import WINDOWS, WINDOWS_ITERATION_MS, WINDOWS_PROVENANCE
 from topox_core.rails.presets import degrees_in_words
-from topox_core.rails.technologies import TECHNOLOGIES, fits
+from topox_core.rails.technologies import fits
 from topox_core.rails.window_lengths import WindowList
 from topox_core.rails.windows import Phase, strip, traffic_between
 from topox_core.runs.cells import CellsResult, CellsRun
-from topox_core.text.numbers import plural, short
+from topox_core.text.numbers import plural
 from topox_core.training.job import Job, dump_job
 from topox_ui.answers.contest import contest_of, run_all
 from topox_ui.answers.solving import case_of
-from topox_ui.rails.state import JOB, MEASURED, SCENARIO, RailsState, last_end_ms, preset_of
-from topox_ui.runs.owner import Kept, RunKind, once, run_owner
-from topox_ui.runs.panel import run_panel
+from topox_ui.rails.state import (
+    JOB,
+    MEASURED,
+    SCENARIO,
+    SWITCHES,
+    RailsState,
+    last_end_ms,
+    preset_of,
+)
+from topox_ui.runs.owner import RunKind, once, run_owner
+from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import button
 from topox_ui.state.loading import OWN_WINDOWS, loaded, scenario
 
 Lane = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Simulated:
-    """A job with the rail it runs on, which is asked by questions (:func:`answered`, :func:`known`)."""
-
-    job: Running
-    rail: Rail
-    title: str
-    words: str
-
-    def undisturbed(self) -> Question:
-        """Return the question of the run when switching takes no time: where the windows come from."""
-        return Question(UNDISTURBED, self.job, self.rail)
-
-    def switched(self, **changes: object) -> Question:
-        """Return the question of the run on the rail as it is, or with some of it changed."""
-        return Question(RUN, self.job, replace(self.rail, **changes))  # type: ignore[arg-type]
-
-    def at(self, dark_ms: float) -> Question:
-        """Return the question of both controls with another dark time."""
-        return Question(BOTH, self.job, self.rail, dark_ms)
-
-    def source(self) -> Source:
-        """Return the job as what a delay study asks; raises InputError where it cannot be simulated."""
-        run = simulation(self.job, self.at(0.0).key.rail)
-        return Source(self.title, run.undisturbed_ms, run.both_ms)
-
-    @property
-    def inputs(self) -> dict[str, str]:
-        """Digests of what it was made of, by kind: of a job that of its file."""
-        if isinstance(self.job, Job):
-            return {"job": hashlib.sha256(dump_job(self.job)).hexdigest()}
-        return {"execution": self.job.key}
-
-    @property
-    def training(self) -> Job | None:
-        """The training job, if it is one."""
-        return self.job if isinstance(self.job, Job) else None
-
-
-@dataclass(frozen=True)
-class Listed:
-    """A list of windows: its delay study is in closed form."""
-
-    content: WindowList
-    title: str
-    words: str
-    note: str = ""
-    training: ClassVar[Job | None] = None
-
-    def source(self, lane: Lane) -> Source:
-        """Return the windows of one lane, in series, as what a delay study asks."""
-        mine = [one.length_ms for one in self.content.windows if (one.rank, one.rail) == lane]
-        return windows_source(self.content.iteration_ms, mine, self.title)
-
-
-Subject = Simulated | Listed
 
 
 @dataclass(frozen=True)
@@ -124,12 +74,139 @@ class Pattern:
             {(w.rank, w.rail) for w in self.windows} | {(s.rank, s.rail) for s in self.traffic}
         )
 
+    @property
+    def lane(self) -> Lane:
+        """The lane that was chosen, or the first."""
+        at = RailsState.now().lane
+        return self.lanes[at if at < len(self.lanes) else 0]
+
     def of(self, lane: Lane) -> tuple[tuple[Phase, ...], tuple[Window, ...]]:
         """Return traffic and windows of one lane."""
         return (
             tuple(one for one in self.traffic if (one.rank, one.rail) == lane),
             tuple(one for one in self.windows if (one.rank, one.rail) == lane),
         )
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """A job with the rail it runs on, which is asked by questions (:func:`answered`, :func:`known`)."""
+
+    job: Running
+    rail: Rail
+    title: str
+    words: str
+    note: ClassVar[str] = ""
+
+    def undisturbed(self) -> Question:
+        """Return the question of the run when switching takes no time: where the windows come from."""
+        return Question(UNDISTURBED, self.job, self.rail)
+
+    def switched(self, **changes: object) -> Question:
+        """Return the question of the run on the rail as it is, or with some of it changed."""
+        return Question(RUN, self.job, replace(self.rail, **changes))  # type: ignore[arg-type]
+
+    def at(self, dark_ms: float) -> Question:
+        """Return the question of both controls with another dark time."""
+        return Question(BOTH, self.job, self.rail, dark_ms)
+
+    @property
+    def run(self) -> RailRun:
+        """The run when switching takes no time, which is known once the page is drawn."""
+        return known(self.undisturbed())
+
+    @property
+    def base_ms(self) -> float:
+        """The iteration when switching takes no time."""
+        return self.run.iteration_ms
+
+    def both_ms(self, dark_ms: float) -> tuple[float, float] | None:
+        """Return the iteration on demand and provisioned; None while they are not known."""
+        return known(self.at(dark_ms))
+
+    @property
+    def stays(self) -> bool:
+        """Whether no circuit changes, though the traffic may have windows."""
+        return not self.run.reconfigurations
+
+    @cached_property
+    def pattern(self) -> Pattern:
+        """Windows and traffic of the run."""
+        run = self.run
+        return once(
+            "rail windows",
+            str(hash(self.undisturbed().key)),
+            lambda: Pattern(
+                run.windows,
+                strip(run.iteration, run.start_ms, run.end_ms, apart=True),
+                run.iteration_ms,
+            ),
+        )
+
+    @property
+    def source(self) -> Source:
+        """The job as what a delay study asks; raises InputError where it cannot be simulated."""
+        run = simulation(self.job, self.at(0.0).key.rail)
+        return Source(self.title, run.undisturbed_ms, run.both_ms)
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """Digests of what it was made of, by kind: of a job that of its file."""
+        if isinstance(self.job, Job):
+            return {"job": hashlib.sha256(dump_job(self.job)).hexdigest()}
+        return {"execution": self.job.key}
+
+    @property
+    def training(self) -> Job | None:
+        """The training job, if it is one."""
+        return self.job if isinstance(self.job, Job) else None
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A list of windows: its delay study is in closed form, of the lane that is in view."""
+
+    content: WindowList
+    title: str
+    words: str
+    note: str = ""
+    training: ClassVar[Job | None] = None
+    run: ClassVar[RailRun | None] = None
+    stays: ClassVar[bool] = False
+
+    @property
+    def base_ms(self) -> float:
+        """The iteration when switching takes no time."""
+        return self.source.base_ms
+
+    def both_ms(self, dark_ms: float) -> tuple[float, float]:
+        """Return the iteration on demand and provisioned."""
+        return self.source.both_ms(dark_ms)
+
+    @cached_property
+    def pattern(self) -> Pattern:
+        """Windows and traffic, lane by lane."""
+        content = self.content if self.content.timed else even(self.content)
+        lanes = sorted({(one.rank, one.rail) for one in content.windows})
+        traffic = [
+            stretch
+            for lane in lanes
+            for stretch in traffic_between(
+                [one for one in content.windows if (one.rank, one.rail) == lane],
+                content.iteration_ms,
+            )
+        ]
+        return Pattern(content.windows, tuple(traffic), content.iteration_ms, not content.timed)
+
+    @cached_property
+    def source(self) -> Source:
+        """The windows of the lane in view, in series, as what a delay study asks."""
+        lane = self.pattern.lane
+        mine = [one.length_ms for one in self.content.windows if (one.rank, one.rail) == lane]
+        return windows_source(self.content.iteration_ms, mine, self.title)
+
+
+Subject = Simulated | Listed
 
 
 def subject() -> Subject | None:
@@ -187,7 +264,7 @@ def _control() -> dict[str, Any]:
 
 def switches_needed(servers: int) -> int:
     """Return how many of the chosen switches the rail takes; 0 if none was chosen."""
-    one = next((t for t in TECHNOLOGIES if t.key == RailsState.now().switch), None)
+    one = SWITCHES.get(RailsState.now().switch)
     return 0 if one is None else fits(one, servers, split=True)
 
 
@@ -226,89 +303,37 @@ def even(listed: WindowList) -> WindowList:
     return replace(listed, windows=tuple(placed))
 
 
-def pattern_of_run(job: Simulated, run: RailRun) -> Pattern:
-    """Return the pattern of an undisturbed run."""
-    return once(
-        "rail windows",
-        str(hash(job.undisturbed().key)),
-        lambda: Pattern(
-            run.windows,
-            strip(run.iteration, run.start_ms, run.end_ms, apart=True),
-            run.iteration_ms,
-        ),
-    )
-
-
-def pattern_of_list(listed: Listed) -> Pattern:
-    """Return the pattern of a list, lane by lane."""
-    content = listed.content if listed.content.timed else even(listed.content)
-    lanes = sorted({(one.rank, one.rail) for one in content.windows})
-    traffic = [
-        stretch
-        for lane in lanes
-        for stretch in traffic_between(
-            [one for one in content.windows if (one.rank, one.rail) == lane], content.iteration_ms
-        )
-    ]
-    return Pattern(content.windows, tuple(traffic), content.iteration_ms, not content.timed)
-
-
-def lane_words(subject: Subject, run: RailRun | None, lane: Lane, rails: int) -> str:
+def lane_words(subject: Subject, lane: Lane) -> str:
     """Return the name of a lane: server 0, stage 0."""
     rank, rail = lane
     words = f"Server {rank}" if isinstance(subject, Simulated) else f"Rank {rank}"
-    if run is not None and subject.training is not None:
-        iteration = run.iteration
+    if subject.run is not None and subject.training is not None:
+        iteration = subject.run.iteration
         stands = int(iteration.stands_for[rank])
         words = f"Stage {int(iteration.stage[rank])}" + (
             f", {plural(stands, 'server')} alike" if stands > 1 else ""
         )
-    return words + (f", rail {rail}" if rails > 1 else "")
-
-
-def gaps_in_words(windows: Sequence[Window]) -> str:
-    """Return windows as alternative text."""
-    return ", ".join(f"{short(one.length_ms)} ms before {one.after}" for one in windows[:24])
+    return words + (
+        f", rail {rail}" if len({rail for _, rail in subject.pattern.lanes}) > 1 else ""
+    )
 
 
 # Nodes of an iteration: up to the first, a whole curve is simulated at once; up to the second, one
 # run is.
 CURVE_AT_ONCE, RUN_AT_ONCE = 700, 8_000
 SOON_S = 2.5
-MAX_TIMES, MAX_RUNS = 4_000, 24
-
-
-RAILS = RunKind("rails", MAX_TIMES, cancelled="Stopped. Finished simulations are kept.")
-
-
-class RailAnswers(Kept[Answer]):
-    """One session's answers by the question's key; of whole runs, which are large, only the latest.
-
-    Attributes
-    ----------
-    pace_s
-        Seconds that the last simulation of a job took.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(MAX_TIMES)
-        self.pace_s: dict[Running, float] = {}
-
-    def __setitem__(self, key: Question, value: Answer) -> None:
-        super().__setitem__(key, value)
-        for old in [one for one in list(self) if one.what != BOTH][:-MAX_RUNS]:
-            self.pop(old, None)
+RAILS = RunKind("rails", 4_000, cancelled="Stopped. Finished simulations are kept.")
 
 
 @st.cache_resource(scope="session", show_spinner=False)
-def rail_answers() -> RailAnswers:
-    """Return this session's answers."""
-    return RailAnswers()
+def _paces() -> dict[Running, float]:
+    """Return how many seconds the last simulation of each job took in this session."""
+    return {}
 
 
 def known(question: Question) -> Any:
     """Return the answer that is there, if there is one: a run, or of both controls the iteration on demand and provisioned."""
-    return rail_answers().get(question.key)
+    return run_owner().results(RAILS).get(question.key)
 
 
 def refusal(question: Question) -> InputError | None:
@@ -318,9 +343,8 @@ def refusal(question: Question) -> InputError | None:
 
 def start(questions: Sequence[Question]) -> None:
     """Have what is not known answered beside the page; what runs for another setting is ended first."""
-    owner, answers = run_owner(), rail_answers()
-    refusals = owner.refusals(RAILS)
-    left = _left(questions)
+    owner, left = run_owner(), _left(questions)
+    answers, refusals = owner.results(RAILS), owner.refusals(RAILS)
 
     def keep(result: CellsResult[Question, Answer]) -> str:
         note = ""
@@ -337,19 +361,10 @@ def start(questions: Sequence[Question]) -> None:
         owner.start(RAILS, left, lambda slots: CellsRun(left, key, answer, answers, slots), keep)
 
 
-def begun(questions: Sequence[Question]) -> bool:
-    """Return whether something is being answered, or was to be and was stopped or came to nothing: then nothing begins by itself."""
-    owner = run_owner()
-    return (
-        owner.run(RAILS) is not None
-        or bool(owner.note(RAILS))
-        or owner.cancelled(RAILS, _left(questions))
-    )
-
-
 def _left(questions: Sequence[Question]) -> tuple[Question, ...]:
     """Return the questions that have neither an answer nor a reason why they have none."""
-    answers, refusals = rail_answers(), run_owner().refusals(RAILS)
+    owner = run_owner()
+    answers, refusals = owner.results(RAILS), owner.refusals(RAILS)
     keys = (one.key for one in questions)
     return tuple(dict.fromkeys(key for key in keys if key not in answers and key not in refusals))
 
@@ -360,12 +375,35 @@ def simulated(questions: Iterable[Question]) -> bool:
     return not {one.key for one in questions}.isdisjoint(running)
 
 
-def simulate(questions: Sequence[Question], doing: str, offer: str, key: str, **more: Any) -> None:
-    """Draw how far the simulation of questions is, or the button that starts it."""
-    if simulated(questions):
-        run_panel(RAILS, doing, place=key)
+def simulate(
+    questions: Sequence[Question],
+    doing: str,
+    offer: str,
+    key: str,
+    draw: Callable[[Any], None] | None = None,
+    begins: bool | None = None,
+    icon: str = "play_arrow",
+    **more: Any,
+) -> bool:
+    """Draw how far the simulation of questions is, or the button that starts it; return whether it goes on.
+
+    Parameters
+    ----------
+    draw
+        Draws what is there so far.
+    begins
+        Of the first screen, which says how the last run ended: whether this one begins by itself, unless it was stopped.
+    """
+    if begins and not run_owner().begun(RAILS, _left(questions)):
+        start(questions)
+    going = simulated(questions)
+    if going:
+        run_panel(RAILS, doing, draw, key)
     else:
-        button(offer, key, "play_arrow", start, questions, **more)
+        if begins is not None:
+            run_note(RAILS)
+        button(offer, key, icon, start, questions, **more)
+    return going
 
 
 def nodes_of(job: Running) -> int:
@@ -376,7 +414,7 @@ def nodes_of(job: Running) -> int:
 def at_once(questions: Sequence[Question]) -> bool:
     """Return whether questions of one job are answered before anybody would look for a progress bar."""
     job = questions[0].job
-    pace_s = rail_answers().pace_s.get(job)
+    pace_s = _paces().get(job)
     if pace_s is not None:
         return pace_s * len(questions) <= SOON_S
     return nodes_of(job) <= (RUN_AT_ONCE if len(questions) <= 2 else CURVE_AT_ONCE)
@@ -384,7 +422,7 @@ def at_once(questions: Sequence[Question]) -> bool:
 
 def answered(questions: Sequence[Question]) -> bool:
     """Have questions answered if that is quick; return whether all of them are. Raises InputError where one cannot be."""
-    answers = rail_answers()
+    answers = run_owner().results(RAILS)
     left = [one for one in questions if one.key not in answers]
     for one in left:
         if (error := refusal(one)) is not None:
@@ -398,5 +436,5 @@ def answered(questions: Sequence[Question]) -> bool:
         for one in left:
             began = time.monotonic()
             answers[one.key] = answer(one)
-            answers.pace_s[one.job] = time.monotonic() - began
+            _paces()[one.job] = time.monotonic() - began
     return True

@@ -8,7 +8,6 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme, parallelism_word
-from topox_core.figures.rails.delay import overhead_curves
 from topox_core.figures.rails.traffic import MAX_GROUPS, strip, timeline
 from topox_core.figures.rails.windows import breakdown, cdf, counts, traffic_words
 from topox_core.rails.iteration import RailRun
@@ -17,14 +16,11 @@ from topox_core.rails.window_lengths import by_traffic
 from topox_core.rails.windows import FORMULA_NOTE, windows_by_formula, windows_by_stage
 from topox_core.text.numbers import count, plural, short, time
 from topox_core.training.job import Job
-from topox_ui.rails.delay import Curves
-from topox_ui.rails.finding import KICKER, answer_first, circuits_stay, needed_ms
+from topox_ui.rails.delay import curves_of, delay_chart, delay_figure, switch_table
+from topox_ui.rails.finding import KICKER, answer_first, needed_ms
 from topox_ui.rails.first_screen import (
     NOT_TOGETHER,
-    by_delay,
-    lane_of,
     nothing_yet,
-    pattern_of,
     simulating,
     traffic_strip,
     window_lengths,
@@ -34,7 +30,6 @@ from topox_ui.rails.reference import (
     advice_section,
     against_the_paper,
     bytes_section,
-    chosen_of_the_match,
     files_of_rail,
     source_words,
 )
@@ -43,6 +38,7 @@ from topox_ui.rails.state import SCHEDULES, SECTIONS, RailsState, controls, rese
 from topox_ui.rails.subject import Pattern, Simulated, Subject, answered, known, simulate, subject
 from topox_ui.shell.charts import (
     Content,
+    beside,
     chart,
     chart_title,
     escape,
@@ -58,24 +54,23 @@ from topox_ui.state.widgets import section
 MAX_MESSAGES = 500
 
 
-def windows_section(subject: Subject, pattern: Pattern, theme: Theme) -> None:
+def windows_section(subject: Subject, theme: Theme) -> None:
     """Draw the windows in numbers and figures; these are folded where no circuit changes, so that none has to be long."""
-    windows_in_numbers(subject, pattern)
-    draw_figures = partial(_figures, subject, pattern, theme)
-    if circuits_stay(subject):
+    windows_in_numbers(subject)
+    draw_figures = partial(_figures, subject, theme)
+    if subject.stays:
         when_opened("Windows (none has to be long)", "rails_windows", draw_figures, compact=True)
     else:
         draw_figures()
 
 
-def _figures(subject: Subject, pattern: Pattern, theme: Theme) -> None:
+def _figures(subject: Subject, theme: Theme) -> None:
     """Draw how long the windows are, by the traffic after them, how many by formula and by counting, and the paper's."""
-    job, needed = subject.training, needed_ms(subject)
+    job, pattern, needed = subject.training, subject.pattern, needed_ms(subject)
     left, right = st.columns(2, gap="medium")
     with left:
-        window_lengths(subject, pattern, theme)
-        against_the_paper(subject, lane_of(pattern))
-        chosen_of_the_match(subject)
+        window_lengths(subject, theme)
+        against_the_paper(subject)
     with right:
         chart_title(
             "Windows by the traffic that follows",
@@ -224,11 +219,11 @@ def _circuits(run: RailRun) -> Content:
     ]
 
 
-def sections(subject: Subject, pattern: Pattern, theme: Theme) -> None:
+def sections(subject: Subject, theme: Theme) -> None:
     """Draw the choice of a section, and that section: a list of windows has no control plane, an execution no model."""
     job, simulated = subject.training, subject if isinstance(subject, Simulated) else None
     draws: dict[str, Callable[[], None]] = {
-        "windows": partial(windows_section, subject, pattern, theme),
+        "windows": partial(windows_section, subject, theme),
         "experts": partial(experts_section, simulated, theme),
         "advice": partial(advice_section, job),
     }
@@ -236,7 +231,7 @@ def sections(subject: Subject, pattern: Pattern, theme: Theme) -> None:
         draws["control"] = partial(control_section, simulated, theme)
         if job is not None:
             draws["bytes"] = partial(bytes_section, job)
-            if not circuits_stay(subject):  # else the other wirings are the first figure
+            if not subject.stays:  # else the other wirings are the first figure
                 draws["rivals"] = partial(rivals_section, simulated, theme)
     try:
         section("Details", RailsState, SECTIONS, draws)
@@ -244,25 +239,17 @@ def sections(subject: Subject, pattern: Pattern, theme: Theme) -> None:
         show_error(error)
 
 
-def figures_of(pattern: Pattern, curves: Curves, needed: float) -> Figures:
+def figures_of(subject: Subject) -> Figures:
     """Return the first screen's figures for download, built when asked for: outside the session, whose choices are read here."""
-    lane, now = lane_of(pattern), RailsState.now()
-    traffic, windows = pattern.of(lane)
+    pattern, needed, now = subject.pattern, needed_ms(subject), RailsState.now()
+    whole = (0.0, max(pattern.iteration_ms, 1e-9))
     figures: Figures = {
-        "Pattern": lambda theme: strip(
-            traffic, windows, needed, (0.0, max(pattern.iteration_ms, 1e-9)), theme
-        ),
+        "Pattern": partial(strip, *pattern.of(pattern.lane), needed, whole),
     }
-    if curves:
-        figures["Delay study"] = lambda theme: overhead_curves(
-            [one for one in curves.values() if one.delay_ms],
-            now.switch_ms,
-            now.limit / 100,
-            {one.name: one.reconfiguration_ms for one in TECHNOLOGIES},
-            theme,
-        )
+    if not subject.stays:
+        figures["Delay study"] = partial(delay_figure, [*curves_of(subject).values()], now)
     if pattern.windows:
-        figures["Windows"] = lambda theme: cdf(pattern.windows, needed, theme)
+        figures["Windows"] = partial(cdf, pattern.windows, needed)
     return figures
 
 
@@ -274,22 +261,21 @@ def draw(theme: Theme) -> None:
         if source is None:
             nothing_yet()
             return
-        ready = not isinstance(source, Simulated) or simulating(source)
-    if not ready:
-        return
+        if isinstance(source, Simulated) and not simulating(source):
+            return
 
-    pattern, run = pattern_of(source)
-    lane, curves = lane_of(pattern), Curves()
-    answer_first(source, pattern, lane)
-    if circuits_stay(source):  # over the delay there is nothing to see
+    answer_first(source)
+    by_delay = partial(
+        beside, (1.42, 1), partial(delay_chart, source, theme), partial(switch_table, source)
+    )
+    if source.stays:  # over the delay there is nothing to see
         if isinstance(source, Simulated) and source.training is not None:
             rivals_section(source, theme)
-        draw_curves = partial(by_delay, source, lane, theme)
-        when_opened("Every delay and switch: no overhead", "rails_flat", draw_curves, compact=True)
+        when_opened("Every delay and switch: no overhead", "rails_flat", by_delay, compact=True)
     else:
-        curves = by_delay(source, lane, theme)
-    traffic_strip(source, pattern, run, lane, theme)
-    files_of_rail(source, pattern, figures_of(pattern, curves, needed_ms(source)))
+        by_delay()
+    traffic_strip(source, theme)
+    files_of_rail(source, figures_of(source))
     with st.expander("What this rests on", key="rails_rests", type="compact"):
         delays = TECHNOLOGIES[0].provenance.replace(": ", " in ", 1)
         quiet(f"{source_words(source)} Delays and ports of switches: {escape(delays)}.")
@@ -308,4 +294,4 @@ def draw(theme: Theme) -> None:
                     "The closed form of Home and Plans hides gradients behind the backward pass even while tokens travel; "
                     "on a rail both take turns, so that an electrical switch can take longer here."
                 )
-    sections(source, pattern, theme)
+    sections(source, theme)

@@ -159,6 +159,10 @@ class RunOwner:
         """Return whether the last run with this key was cancelled."""
         return key in self._cancelled.get(kind, ())
 
+    def begun(self, kind: RunKind, key: Hashable) -> bool:
+        """Return whether one of a kind goes on, or was to and came to nothing: then none begins by itself."""
+        return kind in self._active or bool(self.note(kind)) or self.cancelled(kind, key)
+
     def note(self, kind: RunKind) -> str:
         """Return what must be known about the last run of a kind: why it failed, what was kept."""
         return str(self._notes[kind])

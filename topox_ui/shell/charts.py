@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -136,18 +136,22 @@ def button(
     primary: bool = False,
     disabled: bool = False,
     help: str | None = None,
+    beside: str = "",
 ) -> None:
-    """Draw a button with a Material icon that calls ``on_click`` with ``args``."""
-    st.button(
-        label,
-        key=key,
-        icon=f":material/{icon}:",
-        on_click=on_click,
-        args=args,
-        type="primary" if primary else "secondary",
-        disabled=disabled,
-        help=help,
-    )
+    """Draw a button with a Material icon that calls ``on_click`` with ``args``; ``beside``: a line next to it, as of :func:`quiet`."""
+    row = st.container(horizontal=True, vertical_alignment="center") if beside else nullcontext()
+    with row:
+        st.button(
+            label,
+            key=key,
+            icon=f":material/{icon}:",
+            on_click=on_click,
+            args=args,
+            type="primary" if primary else "secondary",
+            disabled=disabled,
+            help=help,
+        )
+        quiet(beside)
 
 
 def file_box(

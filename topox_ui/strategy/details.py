@@ -2,18 +2,19 @@
 
 from collections import Counter
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_json
-from topox_core.model.cluster import Cluster
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import Placement, Strategy, dump_strategy, task_graph
 from topox_core.text.numbers import plural
 from topox_ui.shell.charts import Content, escape, frame, quiet
 from topox_ui.shell.downloads import download_menu, link_menu, offer_task_graph
 from topox_ui.state.loading import loaded, own_job
+from topox_ui.strategy.controls import Search
 from topox_ui.strategy.state import OWN_STRATEGY
 
 ALL_FROM = {
@@ -73,16 +74,13 @@ def placed(one: Placement) -> str:
     return f"over {one.partitions} servers from {one.start}"
 
 
+# The columns that fit beside a figure, whose table has all.
 IN_VIEW = ("operator", "split over (servers)", "data parallelism", "memory (GB)")
 
 
-def strategy_table(graph: OperatorGraph, strategy: Strategy, start: Strategy) -> None:
-    """Draw the operators of a strategy with the columns that fit beside a figure, whose table has all."""
-    rows = operators_table(graph, strategy, start)
-    frame([{name: row[name] for name in IN_VIEW} for row in rows])
-
-
-def operators_table(graph: OperatorGraph, strategy: Strategy, start: Strategy) -> Content:
+def operators_table(
+    graph: OperatorGraph, strategy: Strategy, start: Strategy
+) -> list[dict[str, Any]]:
     """Return the operators of a strategy beside those of data parallel; what differs comes first."""
     rows = []
     for new, old in zip(strategy.placements, start.placements, strict=True):
@@ -130,15 +128,10 @@ def _costs(graph: OperatorGraph, servers: int) -> Content:
     return rows
 
 
-def take_strategy_away(
-    graph: OperatorGraph,
-    strategy: Strategy,
-    start: Strategy,
-    cluster: Cluster,
-    memory_gb: float | None,
-) -> None:
+def take_strategy_away(search: Search, strategy: Strategy, start: Strategy) -> None:
     """Offer the strategy, its task graph and the cluster as files, and the graph to the other pages."""
-    tasks = partial(task_graph, graph, strategy, memory_gb)
+    graph, cluster = search.graph, search.cluster
+    tasks = partial(task_graph, graph, strategy, search.settings.memory_gb)
     download_menu(
         f"{graph.name}-{strategy.servers}",
         [

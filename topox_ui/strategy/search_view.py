@@ -12,10 +12,10 @@ from topox_core.figures.strategy import before_and_after, placements, strategies
 from topox_core.runs.run import FunctionRun
 from topox_core.strategy.fabric_table import StrategyTable, table_sentence
 from topox_core.strategy.models import Model
-from topox_core.strategy.on_fabrics import cluster_of
 from topox_core.strategy.search.evaluator import computing_ms
 from topox_core.strategy.search.moves import MoveProgress
 from topox_core.strategy.search.search import SearchResult
+from topox_core.strategy.strategy import Strategy
 from topox_core.text.numbers import (
     STRATEGY_STOPPED_BY,
     count,
@@ -28,53 +28,60 @@ from topox_core.text.numbers import (
 )
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import watched
-from topox_ui.shell.charts import Content, button, chart, chart_title, frame, headline, kpis, quiet
-from topox_ui.strategy.controls import (
-    ON_FABRIC,
-    SEARCH,
-    Answer,
-    FabricSearch,
-    Request,
-    search_actions,
-    start,
-    start_on_fabrics,
-)
+from topox_ui.shell.charts import Content, button, chart, frame, headline, kpis, quiet
+from topox_ui.strategy.controls import Answer, Search, import_box, start
 from topox_ui.strategy.details import (
+    IN_VIEW,
     loaded_job_note,
     operator_costs,
     operators_table,
     placed,
-    strategy_table,
+    strategy_link,
     take_strategy_away,
 )
 from topox_ui.strategy.state import OWN_STRATEGY, StrategyState
 
 WHERE = {"switch": "one packet switch", "circuits": "fixed circuits"}
+WIRED = {"switch": "one switch", "circuits": "circuits fixed before the job"}
 WON = 1.0005  # a speed-up below this is none
 
 
-def search_view(model: Model, request: Request, theme: Theme) -> None:
+def search_view(model: Model, search: Search, theme: Theme) -> None:
     """Draw the search: not begun, running, or its answer."""
-    answer = run_owner().results(SEARCH).get(request.key)
-    kicker = (
-        f"Plans · {model.name} · {plural(request.servers, 'server')}, {request.ports} × {request.port_gbps:g}G, "
-        + ("one switch" if request.network == "switch" else "circuits fixed before the job")
+    answer = run_owner().results(search.kind).get(search.key)
+    if search.on_fabric and answer and search.fabric not in answer.fabrics:
+        search = replace(search, fabric=answer.fabrics[-1])  # stopped before its turn
+    cluster, operators = search.cluster, plural(len(search.graph.operators), "operator")
+    wired = WIRED.get(search.network) or (
+        f"{FABRICS[search.fabric]}, delay {delay_label(cluster.reconfiguration_ms)}"
     )
-    if answer is None:
+    kicker = (
+        f"Plans · {search.graph.name} · {plural(cluster.servers, 'server')}, "
+        f"{cluster.ports_per_server} × {cluster.port_gbps:g}G, {wired}"
+    )
+    if isinstance(answer, StrategyTable):
+        _fabric_finding(kicker, search, answer)
+    elif answer is not None:
+        _finding(kicker, search, answer)
+    elif search.on_fabric:
         headline(
             kicker,
-            f"How should <b>{plural(len(request.graph.operators), 'operator')}</b> be split over "
-            f"<b>{plural(request.servers, 'server')}</b>? The search starts from data parallelism and is never slower.",
+            f"Which split of <b>{operators}</b> suits the fabric that will run "
+            "it? Each fabric gets a search of its own, which starts from data parallelism and is never slower.",
         )
     else:
-        _headline(kicker, request, answer)
+        headline(
+            kicker,
+            f"How should <b>{operators}</b> be split over "
+            f"<b>{plural(cluster.servers, 'server')}</b>? The search starts from data parallelism and is never slower.",
+        )
     loaded_job_note()
-    if model.shape is None:
+    if model.shape is None and not search.on_fabric:
         quiet(
             "Whole plans (TP, PP, DP, EP and microbatches) are ranked for <b>language models</b>: choose Llama 3 or a mixture "
             "of experts under Model."
         )
-    if request.network == "switch":
+    if search.network == "switch":
         button(
             "Split for circuits",
             "to_circuits",
@@ -82,46 +89,49 @@ def search_view(model: Model, request: Request, theme: Theme) -> None:
             lambda: StrategyState.choose(network="circuits"),
             help="Circuits that are fixed before the job; the search then changes them with the strategy.",
         )
-    if answer is None and opening(request):
-        start(request)
-    take_away = None
-    if answer is not None:
-        take_away = partial(
-            take_strategy_away,
-            request.graph,
-            answer.strategy,
-            answer.start,
-            cluster_of(request.servers, request.ports, request.port_gbps),
-            request.settings.memory_gb,
-        )
-    search_actions(SEARCH, request, start, take_away)
-    live = partial(_live, theme)
-    if not watched(SEARCH, "Searching", live, request.key) and answer is not None:
-        _answer(request, answer, theme)
-    operator_costs(request.graph, request.servers)
+    if answer is None and opening(search):
+        start(search)
+    _actions(search, answer)
+    live = None if search.on_fabric else partial(_live, theme)
+    if not watched(search.kind, "Searching", live, search.key) and answer is not None:
+        _answer(search, answer, theme)
+    operator_costs(search.graph, cluster.servers)
 
 
-def opening(request: Request) -> bool:
+def best_and_first(search: Search, answer: Answer | StrategyTable) -> tuple[Strategy, Strategy]:
+    """Return the best strategy found, and that of data parallelism, where the search began."""
+    if isinstance(answer, StrategyTable):
+        return answer.best(search.fabric).strategy, answer.start.strategy
+    return answer.strategy, answer.start
+
+
+def _actions(search: Search, answer: Answer | StrategyTable | None) -> None:
+    """Draw what can be done: search, which rests while a search runs, or take the answer away; import, and link."""
+    with st.container(horizontal=True, vertical_alignment="center", key="strategy_actions"):
+        if answer is None:
+            running = run_owner().run(search.kind, search.key) is not None
+            button("Search", "search", "search", start, search, primary=True, disabled=running)
+        import_box()
+        if answer is not None:
+            take_strategy_away(search, *best_and_first(search, answer))
+        strategy_link()
+
+
+def opening(search: Search) -> bool:
     """Whether the page is as it opens and has not been searched: then it begins by itself."""
-    owner = run_owner()
-    asked = (
-        owner.run(SEARCH) is not None
-        or owner.note(SEARCH)
-        or owner.cancelled(SEARCH, request.key)  # such as in the line, where nothing is kept
-    )
-    own_file = OWN_STRATEGY.there
-    return not (asked or own_file) and StrategyState.now() == StrategyState()
+    begun = run_owner().begun(search.kind, search.key)
+    return not (begun or OWN_STRATEGY.there) and StrategyState.now() == StrategyState()
 
 
-def _headline(kicker: str, request: Request, answer: Answer) -> None:
+def _finding(kicker: str, search: Search, answer: Answer) -> None:
     computing, before = (
-        float(computing_ms(request.graph, strategy).max())
+        float(computing_ms(search.graph, strategy).max())
         for strategy in (answer.strategy, answer.start)
     )
     waiting, waited = answer.iteration_ms - computing, answer.start_ms - before
     headline(
         kicker,
-        f"{finding(answer, WHERE[request.network])} {_why(answer, computing - before, waiting - waited)}".strip(),
+        f"{finding(answer, WHERE[search.network])} {_why(answer, computing - before, waiting - waited)}".strip(),
     )
     kpis(
         ("Iteration time", time(answer.iteration_ms), "simulated"),
@@ -174,10 +184,10 @@ def finding(answer: Answer, where: str) -> str:
     return words + (" No other strategy is faster: every one was tried." if proved else "")
 
 
-def _before_and_after(request: Request, answer: Answer, theme: Theme) -> None:
+def _before_and_after(search: Search, answer: Answer, theme: Theme) -> None:
     """Draw the iteration of data parallelism and that of the strategy found, and what they are spent on."""
     rows = [
-        (words, total_ms, float(computing_ms(request.graph, strategy).max()))
+        (words, total_ms, float(computing_ms(search.graph, strategy).max()))
         for words, strategy, total_ms in (
             ("data parallelism", answer.start, answer.start_ms),
             ("best found", answer.strategy, answer.iteration_ms),
@@ -225,37 +235,69 @@ def _live(theme: Theme, run: FunctionRun[Answer, MoveProgress]) -> None:
         )
 
 
-def _answer(request: Request, answer: Answer, theme: Theme) -> None:
+def _answer(search: Search, answer: Answer | StrategyTable, theme: Theme) -> None:
+    best, first = best_and_first(search, answer)
+    if isinstance(answer, StrategyTable):
+        frame(
+            _beside(answer),
+            title=(
+                "Strategies beside fabrics",
+                "ms per iteration, in brackets the lower bound, as on Compare; on each fabric the strategy found for it is fastest",
+            ),
+        )
     left, right = st.columns([1.25, 1], gap="medium")
     with left:
-        _before_and_after(request, answer, theme)
-        chart(
-            walk(
-                (),
-                answer.moves,
-                answer.start_ms,
-                answer.iteration_ms,
-                answer.proposals,
-                theme,
-                answer.tried,
-            ),
-            "walk",
-            f"Iteration time by strategies tried: from {short(answer.start_ms)} to {short(answer.iteration_ms)} ms in "
-            f"{len(answer.moves)} accepted moves.",
-            lambda: _moves(answer),
-            "Every accepted move",
-            title=("The search", "each point is a change that was kept; line: the best so far"),
+        if isinstance(answer, StrategyTable):
+            chart(
+                strategies_on_fabrics(answer, theme),
+                "strategies_on_fabrics",
+                "Iteration time by fabric, of data parallel and of the strategy found for the fabric.",
+                lambda: _beside(answer),
+                title=("Gain from a strategy for each fabric", "tick: lower bound"),
+            )
+        else:
+            _before_and_after(search, answer, theme)
+            _walked(answer, theme)
+        rows = operators_table(search.graph, best, first)
+        frame(
+            [{name: row[name] for name in IN_VIEW} for row in rows],
+            title=("The best strategy", "beside data parallelism; what differs comes first"),
         )
-        chart_title("The best strategy", "beside data parallelism; what differs comes first")
-        strategy_table(request.graph, answer.strategy, answer.start)
     with right:
         chart(
-            placements(answer.strategy, theme),
+            placements(best, theme),
             "placements",
-            f"Servers of each of {len(request.graph.operators)} operators. The table has the same.",
-            lambda: operators_table(request.graph, answer.strategy, answer.start),
+            f"Servers of each of {len(best.placements)} operators. The table has the same.",
+            lambda: rows,
             title=("Servers of each operator", "operators down, servers across"),
         )
+    if search.on_fabric:
+        quiet(
+            "Estimates guide the search: each proposal goes through the fast simulator, a lower bound and a few quick "
+            "plans. The most promising are then run on the fabric itself; the page shows only these times."
+        )
+
+
+def _walked(answer: Answer, theme: Theme) -> None:
+    """Draw the walk that found the best strategy."""
+    drawn = walk(
+        (),
+        answer.moves,
+        answer.start_ms,
+        answer.iteration_ms,
+        answer.proposals,
+        theme,
+        answer.tried,
+    )
+    chart(
+        drawn,
+        "walk",
+        f"Iteration time by strategies tried: from {short(answer.start_ms)} to {short(answer.iteration_ms)} ms in "
+        f"{len(answer.moves)} accepted moves.",
+        lambda: _moves(answer),
+        "Every accepted move",
+        title=("The search", "each point is a change that was kept; line: the best so far"),
+    )
 
 
 def _moves(answer: Answer) -> Content:
@@ -275,51 +317,12 @@ def _moves(answer: Answer) -> Content:
     ]
 
 
-def fabric_view(search: FabricSearch, theme: Theme) -> None:
-    """Draw the search: not begun, running, or its answer."""
-    model = search.model
-    table: StrategyTable | None = run_owner().results(ON_FABRIC).get(search.key)
-    if table is not None and search.fabric not in table.fabrics:  # stopped before its turn
-        search = replace(search, fabric=table.fabrics[-1])
-    cluster = model.cluster
-    kicker = (
-        f"Plans · {model.graph.name} · {plural(cluster.servers, 'server')}, "
-        f"{cluster.ports_per_server} × {cluster.port_gbps:g}G, {FABRICS[search.fabric]}, "
-        f"delay {delay_label(cluster.reconfiguration_ms)}"
-    )
-    if table is None:
-        headline(
-            kicker,
-            f"Which split of <b>{plural(len(model.graph.operators), 'operator')}</b> suits the fabric that will run "
-            "it? Each fabric gets a search of its own, which starts from data parallelism and is never slower.",
-        )
-    else:
-        headline(kicker, table_sentence(table, search.fabric, lambda words: f"<b>{words}</b>"))
-        _key_figures(search, table)
-    loaded_job_note()
-    take_away = None
-    if table is not None:
-        take_away = partial(
-            take_strategy_away,
-            model.graph,
-            table.best(search.fabric).strategy,
-            table.start.strategy,
-            cluster,
-            search.settings.memory_gb,
-        )
-    search_actions(ON_FABRIC, search, start_on_fabrics, take_away)
-    if not watched(ON_FABRIC, "Searching", key=search.key) and table is not None:
-        _answer_on_fabrics(search, table, theme)
-    operator_costs(model.graph, cluster.servers)
-
-
-def _key_figures(search: FabricSearch, table: StrategyTable) -> None:
+def _fabric_finding(kicker: str, search: Search, table: StrategyTable) -> None:
+    headline(kicker, table_sentence(table, search.fabric, lambda words: f"<b>{words}</b>"))
     found, row = table.searches[search.fabric], table.best(search.fabric)
     outcome = row.outcomes[search.fabric]
-    changed = sum(
-        a != b
-        for a, b in zip(row.strategy.placements, table.start.strategy.placements, strict=True)
-    )
+    best, first = (one.placements for one in best_and_first(search, table))
+    changed = sum(a != b for a, b in zip(best, first, strict=True))
     gap = 1 - outcome.bound_ms / outcome.iteration_ms if outcome.iteration_ms > 0 else 0.0
     kpis(
         (
@@ -338,45 +341,7 @@ def _key_figures(search: FabricSearch, table: StrategyTable) -> None:
             f"{short(table.speed_up(search.fabric))} times that of the best",
         ),
         ("Strategies tried", count(found.proposals), STRATEGY_STOPPED_BY[table.stopped_by]),
-        (
-            "Operators split differently",
-            count(changed),
-            f"of {plural(len(row.strategy.placements), 'operator')}",
-        ),
-    )
-
-
-def _answer_on_fabrics(search: FabricSearch, table: StrategyTable, theme: Theme) -> None:
-    frame(
-        _beside(table),
-        title=(
-            "Strategies beside fabrics",
-            "ms per iteration, in brackets the lower bound, as on Compare; on each fabric the strategy found for it is fastest",
-        ),
-    )
-    best = table.best(search.fabric).strategy
-    left, right = st.columns([1.25, 1], gap="medium")
-    with left:
-        chart(
-            strategies_on_fabrics(table, theme),
-            "strategies_on_fabrics",
-            "Iteration time by fabric, of data parallel and of the strategy found for the fabric.",
-            lambda: _beside(table),
-            title=("Gain from a strategy for each fabric", "tick: lower bound"),
-        )
-        chart_title("The best strategy", "beside data parallelism; what differs comes first")
-        strategy_table(search.model.graph, best, table.start.strategy)
-    with right:
-        chart(
-            placements(best, theme),
-            "placements",
-            f"Servers of each of {len(best.placements)} operators. The table has the same.",
-            lambda: operators_table(search.model.graph, best, table.start.strategy),
-            title=("Servers of each operator", "operators down, servers across"),
-        )
-    quiet(
-        "Estimates guide the search: each proposal goes through the fast simulator, a lower bound and a few quick "
-        "plans. The most promising are then run on the fabric itself; the page shows only these times."
+        ("Operators split differently", count(changed), f"of {plural(len(best), 'operator')}"),
     )
 
 

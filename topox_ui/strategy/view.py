@@ -26,7 +26,6 @@ from topox_ui.answers.other_times import once_used, schedule_of_loaded
 from topox_ui.shell.charts import (
     Content,
     chart,
-    chart_title,
     escape,
     frame,
     headline,
@@ -39,9 +38,9 @@ from topox_ui.shell.downloads import download_menu, use_job
 from topox_ui.shell.menu import page_link
 from topox_ui.state.loading import has_what_ifs, own_job
 from topox_ui.state.widgets import menu, number, sidebar, slide
-from topox_ui.strategy.controls import FabricSearch, pick_model, pick_request
+from topox_ui.strategy.controls import pick_model, pick_search
 from topox_ui.strategy.details import loaded_job_note, strategy_link
-from topox_ui.strategy.search_view import fabric_view, search_view
+from topox_ui.strategy.search_view import search_view
 from topox_ui.strategy.state import LOADED, StrategyState
 
 SHOWN = 8
@@ -103,7 +102,7 @@ def _ranked(
     return best_plans(_shape, _machine, servers, batch, like=_like)
 
 
-def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: Theme) -> None:
+def plans_view(model: Model, machine: Machine, batch: int, servers: int, theme: Theme) -> None:
     """Draw the ranked plans; raises InputError where none fits."""
     shape = model.shape
     assert shape is not None
@@ -183,17 +182,17 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     called = {id(alike): "sharded alike", id(own): "loaded as is"}
     rows = called | ({} if own is alike else {id(alike): "loaded split, sharded alike"})
     shown = tuple({id(one): one for one in (*fastest, alike, own) if one}.values())
-    chart_title(
-        "Where the time goes",
-        f"the {len(fastest)} fastest plans{', then the loaded split' * (len(shown) > len(fastest))}, on their busiest stage; "
-        + f"1×8: 1 microbatch of 8 sequences{'; R: recomputes activations' * any(one.recomputes for one in shown)}",
-    )
     chart(
         plan_bars(shown, theme, [called.get(id(one), "") for one in shown]),
         "plans",
         "Iteration time of the fastest plans: "
         + "; ".join(f"{plan_word(one)} {short(one.total_ms)} ms" for one in shown),
         lambda: _table(shown, rows, parts=True),
+        title=(
+            "Where the time goes",
+            f"the {len(fastest)} fastest plans{', then the loaded split' * (len(shown) > len(fastest))}, on their busiest stage; "
+            + f"1×8: 1 microbatch of 8 sequences{'; R: recomputes activations' * any(one.recomputes for one in shown)}",
+        ),
     )
     with st.expander("What this rests on", key="plans_rests", type="compact"):
         _rests_on(best, machine, like)
@@ -420,17 +419,8 @@ def _take_away(job: Job, gain: str) -> None:
 def draw(theme: Theme) -> None:
     """Draw the page."""
     model, way, servers = pick_model()
-    if way == "plans" and model.shape is not None:
-        with show_input_errors():
-            machine, batch = pick_machine(model)
-            plans_view(model, machine, servers, batch, theme)
-        return
-
     with show_input_errors():
-        graph = model.build(servers)
-        request = pick_request(graph, servers)
-    with show_input_errors():
-        if isinstance(request, FabricSearch):
-            fabric_view(request, theme)
+        if way == "plans" and model.shape is not None:
+            plans_view(model, *pick_machine(model), servers, theme)
         else:
-            search_view(model, request, theme)
+            search_view(model, pick_search(model.build(servers), servers), theme)

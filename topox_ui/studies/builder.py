@@ -24,7 +24,7 @@ from topox_ui.state.session import notify
 from topox_ui.state.widgets import control, menu, number
 from topox_ui.studies.choosing import StudiesState
 from topox_ui.studies.first_screen import open_box
-from topox_ui.studies.planning import Asked, loaded_subject, record_now, take
+from topox_ui.studies.planning import Asked, loaded_subject, record_of, take
 
 FORMS = {"values": "listed values", "range": "a range", "log": "a logarithmic range"}
 # Is given the record of a study and what a control was set to.
@@ -33,7 +33,7 @@ Change = Callable[[dict[str, Any], Any], None]
 
 def apply_change(change: Change, value: Any) -> None:
     """Take one change of the study; one that cannot be is said in a line and not taken."""
-    record = record_now()
+    record = record_of()
     try:
         change(record, value)
         take(record)
@@ -66,10 +66,9 @@ def axis_row(place: int, axis: Axis) -> None:
     key = axis.key
     with st.container(border=True, key=f"axis_{place}"):
         name, form, values, away = st.columns([1.3, 1, 2.0, 0.7], vertical_alignment="bottom")
-        with name:
-            st.html(
-                f'<p class="question"><b>{escape(key.title)}</b><br>{len(axis.values):,} values</p>'
-            )
+        name.html(
+            f'<p class="question"><b>{escape(key.title)}</b><br>{len(axis.values):,} values</p>'
+        )
         if key.numeric:
             forms = FORMS | ({"replicates": "drawn seeds"} if key.name == SEED else {})
             menu(
@@ -186,20 +185,6 @@ def _other_form(place: int, axis: Axis, record: dict[str, Any], form: Any) -> No
     record["axes"][place] = new
 
 
-def new_axis(study: Study, free: dict[str, str]) -> None:
-    """Draw the choice of another key to vary."""
-    words = {"": "Add an axis …"} | {name: f"{text} ({name})" for name, text in free.items()}
-    menu(
-        "Add an axis",
-        StudiesState,
-        "build_new_axis",
-        words,
-        value="",
-        take=lambda name: apply_change(partial(_add_axis, study), name) if name else None,
-        label_visibility="collapsed",
-    )
-
-
 def _add_axis(study: Study, record: dict[str, Any], name: Any) -> None:
     record.setdefault("axes", []).append({"key": name, "values": _usual(study.keys[name])})
 
@@ -280,7 +265,7 @@ DRAWN = ("random", "latin")
 
 def builder(now: Asked) -> None:
     """Draw everything that makes the study."""
-    study, record = now.plan.study, record_now()
+    study, record = now.plan.study, record_of()
     quiet(
         "Each change is checked at once. Computed points are kept: a larger study computes only the new points."
     )
@@ -308,12 +293,17 @@ def builder(now: Asked) -> None:
     for place, axis in enumerate(study.axes):
         axis_row(place, axis)
     if len(study.axes) < MAX_AXES:
-        free = {
-            name: key.words
-            for name, key in study.keys.items()
-            if name not in {one.key.name for one in study.axes} and name not in study.fixed
-        }
-        new_axis(study, free)
+        taken = {*study.fixed, *(one.key.name for one in study.axes)}
+        free = {k: f"{key.words} ({k})" for k, key in study.keys.items() if k not in taken}
+        menu(
+            "Add an axis",
+            StudiesState,
+            "build_new_axis",
+            {"": "Add an axis …"} | free,
+            value="",
+            take=lambda name: apply_change(partial(_add_axis, study), name) if name else None,
+            label_visibility="collapsed",
+        )
     fixed_keys(study)
     open_box()
 

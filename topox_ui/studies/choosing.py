@@ -33,7 +33,6 @@ from topox_core.studies.slices import (
     best,
     fastest_at,
     measure_of,
-    place,
     wins,
 )
 from topox_core.studies.study_run import DELAY, PLANNED, PointRow, StudyResult
@@ -209,13 +208,9 @@ class View:
 def view_of(result: StudyResult) -> View:
     """Return how a study is looked at."""
     values = {}
-    for axis in result.study.axes:
-        key = axis.key.name
-        found = axis_values(result, key)
-        keys = [one.key.name for one in result.study.axes]
-        if any(place(row, keys, key) == "" for row in result.rows[:1]):
-            found = ("", *found)
-        values[key] = found
+    for k, axis in enumerate(result.study.axes):
+        base = ("",) * any(row.point[k] is None for row in result.rows[:1])
+        values[axis.key.name] = (*base, *axis_values(result, axis.key.name))
     few = [key for key, found in values.items() if 1 < len(found) <= MAX_CELLS]
     usual = [key for key in few if key not in (SEED, LABEL, FABRIC_KEY)]
     rest = [key for key in few if key not in usual and key != SEED]

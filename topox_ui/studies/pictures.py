@@ -68,7 +68,6 @@ def map_section(view: View, theme: Theme, live: bool = False) -> None:
     """Draw the measure over two axes."""
     picture, of = map_picture(view), view.slice((view.across, view.up))
     x, y, title = picture.across.title, picture.up.title, capitalised(picture.measure.title)
-    chart_title(f"{escape(title)} over {escape(x)} and {escape(y)}", escape(at_words(view, of)))
     key = "study_map_dense" if len(picture.across.values) > DENSE else "study_map"
     known, every = picture.known(), len(picture.across.values) * len(picture.up.values)
     span = (
@@ -83,6 +82,7 @@ def map_section(view: View, theme: Theme, live: bool = False) -> None:
         None if live else lambda: _map_table(view, of, picture),
         "Every cell",
         on_click=None if live else _clicked,
+        title=(f"{escape(title)} over {escape(x)} and {escape(y)}", escape(at_words(view, of))),
     )
     better, worse = _sides(of)
     legend_line(heat_legend(picture, theme, better, worse), theme)

@@ -26,7 +26,7 @@ from topox_core.studies.study_run import (
     probe_s,
     shipped_rows,
 )
-from topox_core.studies.subject import resolved_of, sha256
+from topox_core.studies.subject import NOWHERE, resolved_of
 from topox_core.training.job import Job
 from topox_core.workloads.workload import as_workload
 from topox_ui.answers.keeping import (
@@ -51,10 +51,6 @@ POINTS = RunKind(
     cancelled="Stopped. Every point that was computed is kept; computing goes on from there.",
 )
 PROBE = RunKind("study_probe", most_kept=24, most_slots=1, cancel_help="Leaves the time unknown.")
-NOT_HERE = (
-    "names a file of the machine that it was made on, which is not here; open the file on Home, and choose "
-    '"the loaded job" as the subject'
-)
 # The work of studies in s, as measured first: later this process knows parts of their points, new ones do not.
 _MEASURED: dict[str, float] = {}
 
@@ -115,20 +111,16 @@ def take(record: Mapping[str, Any]) -> None:
     StudiesState.choose(of=text_of(record))
 
 
-def record_now() -> dict[str, Any]:
-    """Return the record of the page's study.
+def record_of(text: str = "") -> dict[str, Any]:
+    """Return the record of a study's text, if none is given the page's.
 
     Raises
     ------
     InputError
-        If the link's text is none.
+        If the text is none.
     """
-    return _parsed(StudiesState.now().of)
-
-
-def _parsed(text: str) -> dict[str, Any]:
     try:
-        record = json.loads(text)
+        record = json.loads(text or StudiesState.now().of)
     except (ValueError, RecursionError):
         record = None
     if not isinstance(record, dict):
@@ -165,10 +157,9 @@ def _planned(text: str, library: RunLibrary | None) -> StudyPlan:
 
 @st.cache_resource(max_entries=16, show_spinner="Reading the study")
 def _plan(key: str, _text: str, _library: RunLibrary | None) -> StudyPlan:  # noqa: ARG001
-    record = _parsed(_text)
-    refuse_paths(record, _library)
-    study = study_of(record, str(record.get("name", "")) or "study", kept=kept_by(_library))
-    plan = plan_of(study, _library)
+    record = record_of(_text)
+    name = str(record.get("name", "")) or "study"
+    plan = plan_of(study_of(record, name, NOWHERE, kept_by(_library)), _library, NOWHERE)
     graph = plan.resolved.graph
     if graph is not None:
         server_limits().check_tasks(len(graph.tasks), plan.resolved.title)
@@ -224,31 +215,6 @@ def loaded_subject() -> dict[str, Any]:
     return resolved.subject.as_record()
 
 
-def refuse_paths(record: Mapping[str, Any], library: RunLibrary | None) -> None:
-    """Refuse a study whose subject would be read from this machine's own files: who visits a page may not name them.
-
-    Raises
-    ------
-    InputError
-        If a file that the subject names is not in the library under its digest.
-    """
-    subject = record.get("subject")
-    if not isinstance(subject, dict):
-        return
-    digests = subject.get("digests")
-    digests = digests if isinstance(digests, dict) else {}
-    wanted = {
-        "files": [digests.get("graph"), digests.get("cluster")],
-        "recorded": [None],
-        "job": [subject.get("digest")] if "file" in subject else [],
-    }.get(str(subject.get("kind")), [])
-    for digest in wanted:
-        named = library is not None and isinstance(digest, str)
-        kept = library.input(digest) if named else None
-        if kept is None or sha256(kept.content) != digest:
-            raise InputError(NOT_HERE, file="study", field="subject")
-
-
 def start(now: Asked, listed: bool = True) -> None:
     """Compute what is missing, beside the page; every point is kept the moment it is done, and the study with them if it is listed."""
     plan, keeps = now.plan, keeps_runs()
@@ -268,9 +234,9 @@ def begun_by_itself(now: Asked) -> bool:
     """Return whether a study that is missed of a sample or a generated job is computed, and compute it; not once it was stopped."""
     owner, graph = run_owner(), now.plan.resolved.graph
     small = AUTOMATIC and graph is not None and len(graph.tasks) <= MAX_TASKS
-    over = now.digest in owner.results(POINTS) or owner.cancelled(POINTS, now.digest)
-    failed = now.digest in owner.refusals(POINTS)
-    if small and now.missing and not (over or failed) and owner.run(POINTS) is None:
+    ended = now.digest in owner.results(POINTS) or now.digest in owner.refusals(POINTS)
+    stopped = owner.cancelled(POINTS, now.digest)
+    if small and now.missing and not (ended or stopped) and owner.run(POINTS) is None:
         start(now, listed=False)
     return owner.run(POINTS, now.digest) is not None
 

@@ -116,16 +116,12 @@ def _value_slider(view: View, key: str, value: Value) -> None:
 def parallel_section(view: View, held: Mapping[str, Any], theme: Theme) -> None:
     """Draw every point as a line through its axes and measures; sliders say which are left in, a table lists them."""
     rows = [row for row in view.result.rows if row.done and not row.failed]
-    uprights, names = _uprights(view, rows)
-    if not rows or len(uprights) < 2:
+    by_name = _uprights(view, rows)
+    uprights = [*by_name.values()]
+    if len(uprights) < 2:
         quiet("No point that can be drawn is computed yet.")
         return
-    chart_title(
-        "Every point as a line",
-        "through its axes and its measures; points outside a range are faint",
-    )
-    ranges = _ranges(uprights)
-    drawn = drawn_rows(uprights)
+    ranges, drawn = _ranges(uprights), drawn_rows(uprights)
     chart(
         parallel_axes(uprights, ranges, theme),
         "study_parallel",
@@ -134,10 +130,14 @@ def parallel_section(view: View, held: Mapping[str, Any], theme: Theme) -> None:
             one.title: [one.names[int(v or 0)] for v in one.values] if one.names else one.values
             for one in uprights
         },
+        title=(
+            "Every point as a line",
+            "through its axes and its measures; points outside a range are faint",
+        ),
     )
     left, right = st.columns([1, 1.6], gap="medium")
     with left:
-        for number, (one, name) in enumerate(zip(uprights, names, strict=True)):
+        for number, (name, one) in enumerate(by_name.items()):
             _range_slider(number, one, name, ranges.get(number))
     within = inside(uprights, ranges)
     kept = [row for row, there in zip(rows, within.tolist(), strict=True) if there]
@@ -166,29 +166,26 @@ def parallel_section(view: View, held: Mapping[str, Any], theme: Theme) -> None:
         )
 
 
-def _uprights(view: View, rows: Sequence[PointRow]) -> tuple[list[Upright], list[str]]:
-    """Return the upright axes, and a name for each that a link keeps."""
-    uprights, names = [], []
+def _uprights(view: View, rows: Sequence[PointRow]) -> dict[str, Upright]:
+    """Return the upright axes by the key or the measure that each is of."""
+    uprights: dict[str, Upright] = {}
     for k, axis in enumerate(view.result.study.axes):
         values = tuple("" if row.point[k] is None else row.point[k] for row in rows)
-        different = tuple(dict.fromkeys(values))
+        different = set(values)
         if len(different) < 2:
             continue
-        numeric = axis.key.numeric and all(isinstance(v, int | float) for v in different)
-        ordered = [v for v in view.values[axis.key.name] if v in different]
-        title = axis_words(axis.key) + (f" ({axis.key.unit})" if axis.key.unit else "")
-        if numeric:
-            uprights.append(Upright(title, values))
-        else:
+        labels: tuple[str, ...] = ()
+        if not (axis.key.numeric and all(isinstance(v, int | float) for v in different)):
+            ordered = [v for v in view.values[axis.key.name] if v in different]
             labels = tuple(axis_label(axis.key, v) for v in ordered)
-            uprights.append(Upright(title, tuple(map(ordered.index, values)), labels))
-        names.append(axis.key.name)
+            values = tuple(map(ordered.index, values))
+        title = axis_words(axis.key) + (f" ({axis.key.unit})" if axis.key.unit else "")
+        uprights[axis.key.name] = Upright(title, values, labels)
     for name in view.result.study.measures:
         found = tuple(in_unit(name, measure_of(row, name)) for row in rows)
         if len({v for v in found if v is not None}) > 1 and len(uprights) < MAX_UPRIGHTS:
-            uprights.append(Upright(MEASURES[name].title, found))
-            names.append(name)
-    return uprights, names
+            uprights[name] = Upright(MEASURES[name].title, found)
+    return uprights
 
 
 def _ranges(uprights: Sequence[Upright]) -> dict[int, tuple[float, float]]:
@@ -208,20 +205,14 @@ def _range_slider(number: int, one: Upright, name: str, chosen: tuple[float, flo
     # A slider of a hundred steps is fine enough for a finger.
     if len(places) > 100:
         places = [places[round(k * (len(places) - 1) / 99)] for k in range(100)]
-    at = {words(place): place for place in places}
-    steps = list(at)
+    steps = list({words(place): place for place in places}.values())
     if len(steps) < 2:
         return
-    numbers = list(at.values())
-    low, high = 0, len(steps) - 1
-    if chosen is not None:
-        within = [k for k, v in enumerate(numbers) if chosen[0] <= v <= chosen[1]]
-        low, high = (within[0], within[-1]) if within else (low, high)
+    low, high = chosen or (steps[0], steps[-1])
+    within = [step for step in steps if low <= step <= high] or steps
 
     def take(ends: Any) -> None:
-        first, last = (steps.index(end) for end in ends)
-        whole = (first, last) == (0, len(steps) - 1)
-        given = () if whole else (repr(numbers[first]), repr(numbers[last]))
+        given = () if ends == (steps[0], steps[-1]) else map(repr, ends)
         StudiesState.choose(ranges=StudiesState.now().with_item("ranges", str(number), *given))
 
     control(
@@ -229,8 +220,9 @@ def _range_slider(number: int, one: Upright, name: str, chosen: tuple[float, flo
         one.title,
         StudiesState,
         f"range_{number}",
-        value=(steps[low], steps[high]),
+        value=(within[0], within[-1]),
         options=steps,
+        words=words,
         take=take,
     )
 

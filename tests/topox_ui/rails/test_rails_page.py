@@ -2,11 +2,13 @@
 
 import pytest
 
+from tests.patience import wait_until
 from tests.topox_ui.conftest import (
     address,
     bring,
     buttons,
     chart,
+    charts,
     metric,
     press,
     the_error,
@@ -206,6 +208,26 @@ def test_degrees_of_one_job_are_not_those_of_the_next_one(page):
 def test_every_section_opens(page, section, says):
     at = page(see=section)
     assert says in words(at)
+
+
+@pytest.mark.long
+def test_a_large_job_is_simulated_beside_the_page_and_what_was_stopped_goes_on_at_a_click(page):
+    at = page(source="llama3.1-405b-16384")
+    assert "is simulated beside this page" in words(at)
+    wait_until(lambda: "cancel_rails_curve" in buttons(at), at.run)
+    at = press(at, "cancel_rails_curve")
+    wait_until(lambda: "rails_curve" in buttons(at), at.run)
+    assert "Finished simulations are kept" in at.warning[0].value
+    at = press(at, "rails_curve")
+    wait_until(lambda: not {"cancel_rails_curve", "rails_curve"} & buttons(at), at.run)
+    assert not at.warning and "The slowest switch within" in words(at)
+
+
+@pytest.mark.long
+def test_the_points_of_expert_parallelism_are_simulated_beside_the_page(page):
+    at = press(page(see="experts"), "rails_experts")
+    wait_until(lambda: not {"cancel_rails_experts", "rails_experts"} & buttons(at), at.run)
+    assert "experts" in charts(at) and not at.error
 
 
 @pytest.mark.long

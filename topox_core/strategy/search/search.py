@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import Any
 
 from topox_core.errors import InputError
 from topox_core.model.execution import Layout
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.run import never
 from topox_core.strategy.operators import OperatorGraph, divisors
-from topox_core.strategy.search.evaluator import Evaluator, FastEvaluator
+from topox_core.strategy.search.evaluator import Evaluator, FastEvaluator, laid_out
 from topox_core.strategy.search.moves import (
     Move,
     MoveProgress,
@@ -33,6 +34,7 @@ from topox_core.strategy.strategy import (
     spread,
     task_graph,
 )
+from topox_core.topology.finder import find_layout, traffic_of
 
 
 @dataclass(frozen=True)
@@ -421,6 +423,28 @@ def alternate(
         topology=chain.best_topology,
         topologies=chain.renewed,
         kept=chain.kept,
+    )
+
+
+def search_circuits(
+    graph: OperatorGraph,
+    servers: int,
+    ports: int,
+    port_gbps: float,
+    settings: SearchSettings,
+    **more: Any,
+) -> Alternated:
+    """Return the best strategy and fixed circuits found in turn: circuits by TopologyFinder, times by the fast simulator.
+
+    ``more`` and errors as of :func:`alternate`.
+    """
+    return alternate(
+        graph,
+        servers,
+        lambda tasks: find_layout(traffic_of(tasks, servers), ports).layout,
+        lambda layout: FastEvaluator(graph, laid_out(layout, port_gbps)),
+        settings,
+        **more,
     )
 
 
