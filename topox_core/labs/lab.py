@@ -207,6 +207,11 @@ class Slider:
         values = tuple(float(f"{start + k * step:.12g}") for k in range(steps + 1))
         object.__setattr__(self, "values", values)
 
+    def nearest(self, wanted: float | None) -> float:
+        """Return the value next to one that is wanted; None: the first."""
+        near = self.values[0] if wanted is None else wanted
+        return min(self.values, key=lambda value: abs(value - near))
+
 
 @dataclass(frozen=True)
 class Screen:

@@ -22,7 +22,7 @@ from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileMan
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, refuse_if
 from topox_core.io.limits import MAX_FILE_BYTES, MB
 from topox_core.labs.classroom.answers import Answers, AnswersFile, is_signed
 from topox_core.labs.classroom.class_folder import ClassFolder
@@ -59,9 +59,8 @@ def profile_of(environment: Mapping[str, str]) -> ClassProfile | None:
     """Return the class that an environment describes, None where it describes none; raises InputError."""
     if not environment.get(FOLDER):
         return None
-    for name in (COURSE, WORD):
-        if not environment.get(name, "").strip():
-            raise InputError("is missing", file="environment", field=name)
+    texts = {name: environment.get(name, "").strip() for name in (COURSE, WORD)}
+    refuse_if(*((not text, "is missing", name) for name, text in texts.items()), file="environment")
     check_name(environment[COURSE], COURSE)
     folder = ClassFolder.opened(Path(environment[FOLDER]))
     word = environment[WORD].strip().casefold()
@@ -122,9 +121,6 @@ class SessionLimit:
         """Give the place of a session back."""
         with self._lock:
             self._seen.pop(session, None)
-
-    def __len__(self) -> int:
-        return len(self._seen)
 
 
 class WrongWords:
@@ -273,9 +269,9 @@ CHECK_EVERY_S, MAX_CHECKS = 1.0, 200
 # Of each lab: how many checks, and when the last was.
 _CHECKS = Lasting[dict[str, tuple[int, float]]]("class_checks")
 
-# What tells this device from others, and the labs whose answers were, in part, not given here.
+# What tells this device from others, and by lab and seed which answers were, in part, not given here.
 _DEVICE = Lasting[str]("class_device")
-_BROUGHT = Lasting[set[str]]("class_brought")
+_BROUGHT = Lasting[set[tuple[str, int]]]("class_brought")
 
 
 @st.cache_resource(show_spinner=False)
@@ -297,7 +293,7 @@ def keep_answers(lab: Lab, answers: Answers) -> str:
     words = texts_in(lab.language)
     try:
         of_device = device() if is_student() else ""
-        brought = lab.id in _BROUGHT.get_or(set)
+        brought = (lab.id, answers.seed) in _BROUGHT.get_or(set)
         kept = profile.folder.keep(lab, answers, of_device, brought=brought)
     except InputError:
         return words.say("classroom.folder_full")
@@ -311,12 +307,7 @@ def brought_along(lab: Lab, file: AnswersFile) -> None:
     """Note that answers to a lab come from a file: unless this class signed it, they are kept apart."""
     profile = class_profile()
     if profile is not None and not is_signed(file, profile.folder.secret):
-        _BROUGHT.get_or(set).add(lab.id)
-
-
-def begun_here(lab: Lab) -> None:
-    """Note that answers to a lab begin anew in this tab."""
-    _BROUGHT.get_or(set).discard(lab.id)
+        _BROUGHT.get_or(set).add((lab.id, file.answers.seed))
 
 
 def in_turn(call: Callable[[], T]) -> T:
@@ -329,8 +320,8 @@ def in_turn(call: Callable[[], T]) -> T:
     """
     if class_profile() is None:
         return call()
-    if not turns().acquire(timeout=PATIENCE_S):
-        raise InputError(texts_in("en").say("classroom.busy"))
+    has_turn = turns().acquire(timeout=PATIENCE_S)
+    refuse_if((not has_turn, texts_in("en").say("classroom.busy")))
     try:
         return call()
     finally:
@@ -350,8 +341,8 @@ def note_check(lab: str) -> None:
     checks, now = _CHECKS.get_or(dict), time.monotonic()
     count, last = checks.get(lab, (0, -CHECK_EVERY_S))
     words = texts_in("en")
-    if count >= MAX_CHECKS:
-        raise InputError(words.say("classroom.most", most=MAX_CHECKS))
-    if now - last < CHECK_EVERY_S:
-        raise InputError(words.say("classroom.often"))
+    refuse_if(
+        (count >= MAX_CHECKS, words.say("classroom.most", most=MAX_CHECKS)),
+        (now - last < CHECK_EVERY_S, words.say("classroom.often")),
+    )
     checks[lab] = (count + 1, now)

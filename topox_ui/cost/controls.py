@@ -1,5 +1,6 @@
 """What the reader sets on Cost: the sidebar, and the parts table, edited in place, saved and loaded as a file."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import streamlit as st
@@ -112,10 +113,6 @@ def parts_table() -> None:
     """Draw the table, what to do with it, and where each figure comes from."""
     now = catalogue()
     chart_title("Parts", "edit a price or watts; every number on this page follows")
-    shown = counted(now)
-    # A new table for every state of the parts: what was edited is in the choices, not in the
-    # widget.
-    key = f"parts_{now.digest[:12]}_{len(shown)}"
     editor(
         [
             {
@@ -124,11 +121,10 @@ def parts_table() -> None:
                 "Watt": part.power_w,
                 "From": " / ".join(dict.fromkeys((part.price_from, part.power_from))),
             }
-            for part in shown
+            for part in counted(now)
         ],
-        key=key,
-        on_change=_edited,
-        args=(key,),
+        "parts",
+        _edited,
         disabled=["Part", "From"],
         column_config={
             "Part": st.column_config.TextColumn(width=168),
@@ -194,19 +190,10 @@ def sources_of(now: Catalogue) -> Content:
     ]
 
 
-def _edited(key: str) -> None:
-    rows: dict[int, dict[str, Any]] = st.session_state[key]["edited_rows"]
-    parts = counted(catalogue())
-    edit(
-        {
-            parts[int(row)].id: {
-                FIELDS[column]: value
-                for column, value in values.items()
-                if column in FIELDS and value is not None
-            }
-            for row, values in rows.items()
-        }
-    )
+def _edited(row: int, cells: Mapping[str, Any]) -> None:
+    part = counted(catalogue())[row].id
+    known = {field: cells.get(name) for name, field in FIELDS.items()}
+    edit({part: {field: figure for field, figure in known.items() if figure is not None}})
 
 
 def _take(data: bytes, file: str) -> None:

@@ -1,6 +1,7 @@
 """The Cost page: the finding in a sentence, cost and power by part, what the saving depends on, and what does not hold."""
 
 import math
+from functools import partial
 
 import streamlit as st
 
@@ -16,19 +17,20 @@ from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill, bills, sav
 from topox_core.fabrics.comparison.compare import same_time
 from topox_core.fabrics.crossover.verdict import RIVALS
 from topox_core.fabrics.run import FabricRun
-from topox_core.figures.networks.buying import tornado as tornado_figure
+from topox_core.figures.networks.buying import swings_words, tornado as tornado_figure
 from topox_core.figures.networks.cost import stacked
 from topox_core.figures.palette import Theme
 from topox_core.studies.buying.offers import OFFERS, price_and_source
-from topox_core.text.numbers import count, enumeration, money, percent, power, time
+from topox_core.text.numbers import amount_words, count, enumeration, money, percent, power, time
 from topox_ui.answers.solving import Case
 from topox_ui.answers.verdicts import priced_verdict
 from topox_ui.cost.controls import MINE, CostState, question, radix
 from topox_ui.shell.charts import (
     Content,
+    Table,
     as_label,
+    beside,
     chart,
-    chart_title,
     escape,
     headline,
     quiet,
@@ -157,36 +159,34 @@ def main_figures(
     """Draw cost and power by part, side by side."""
     infeasible = (MINE,) if any(one.name == "radix" for one in caveats) else ()
     counting = question.counting
-    left_out = [
-        word
-        for word, on in (("NICs", counting.nics), ("servers", False), ("fibre", counting.fibre))
-        if not on
-    ]
-    same = enumeration(left_out)
-    for column, measure, title, note, words in zip(
-        st.columns(2, gap="medium"),
-        ("cost", "power"),
-        ("Cost by part", "Power by part"),
-        (
-            f"purchase, once; {same} are left out. TopoOpt: fixed circuits, on a patch panel or OCS",
-            "watts as listed, all parts busy",
-        ),
-        (money, power),
-        strict=True,
-    ):
-        with column:
-            chart_title(title, note)
-            alt = "; ".join(
-                f"{NETWORKS[name]} {words(one.cost_usd if measure == 'cost' else one.power_w)}"
-                for name, one in priced.items()
-            )
-            chart(
-                stacked(priced, measure, theme, infeasible),
-                f"cost_{measure}",
-                f"{title}: {alt}",
-                lambda: savings_table(priced) if measure == "cost" else power_table(priced),  # noqa: B023 (built when opened, here)
-                "In numbers",
-            )
+    counted = {"NICs": counting.nics, "servers": False, "fibre": counting.fibre}
+    left_out = enumeration([part for part, on in counted.items() if not on])
+
+    def by_part(measure: str, note: str, table: Table) -> None:
+        """Draw cost or power by part."""
+        title, figure = (
+            f"{measure.capitalize()} by part",
+            stacked(priced, measure, theme, infeasible),
+        )
+        alt = f"{title}: {totals_words(priced, measure)}"
+        chart(figure, f"cost_{measure}", alt, table, "In numbers", title=(title, note))
+
+    purchase = (
+        f"purchase, once; {left_out} are left out. TopoOpt: fixed circuits, on a patch panel or OCS"
+    )
+    beside(
+        2,
+        partial(by_part, "cost", purchase, partial(savings_table, priced)),
+        partial(by_part, "power", "watts as listed, all parts busy", partial(power_table, priced)),
+    )
+
+
+def totals_words(priced: dict[str, Bill], measure: str, per_gpu: bool = False) -> str:
+    """Return each network's cost or power, or that of a GPU, for alternative text."""
+    return "; ".join(
+        f"{NETWORKS[name]} {amount_words(one.amount(measure) / (one.gpus if per_gpu else 1), measure)}"
+        for name, one in priced.items()
+    )
 
 
 def savings_table(priced: dict[str, Bill]) -> Content:
@@ -248,22 +248,16 @@ def hangs_on(question: Question, theme: Theme) -> None:
     chart(
         tornado_figure(swings, base, theme),
         "tornado",
-        f"Saving in {measure} of photonic rails against {SAID[against]}, now {_signed(base)}: "
-        + "; ".join(
-            f"{one.name} "
-            + ", ".join(f"{end[0]} gives {percent(end[1])}" for end in (one.low, one.high) if end)
-            for one in swings
-        ),
+        f"Saving in {measure} of photonic rails against {SAID[against]}, now {_signed(base)}: {swings_words(swings)}",
         lambda: [
             {
                 "what moves": one.name,
-                "to": end[0],
-                "saving (%)": 100 * end[1],
-                "change (points)": 100 * (end[1] - base),
+                "to": to,
+                "saving (%)": 100 * share,
+                "change (points)": 100 * (share - base),
             }
             for one in swings
-            for end in (one.low, one.high)
-            if end
+            for to, share in one.ends
         ],
         "In numbers",
     )

@@ -8,7 +8,7 @@ from functools import partial
 import streamlit as st
 
 from topox_core.economics.price_sets import FILE_SET, PRICE_SETS
-from topox_core.errors import InputError
+from topox_core.errors import refuse_if
 from topox_core.fabrics.crossover.passed_plans import KnownPlans, PassedPlan
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.runs.pace import slowness
@@ -32,7 +32,7 @@ from topox_ui.answers.solving import (
 )
 from topox_ui.cost.switches import BuyingState, chosen_offers
 from topox_ui.runs.owner import Kept, RunKind, run_owner
-from topox_ui.runs.panel import run_note, watched
+from topox_ui.runs.panel import watched
 from topox_ui.runs.slots import shared_workers
 from topox_ui.shell.charts import button, quiet
 from topox_ui.shell.preparing import prepared
@@ -85,31 +85,29 @@ def answered(question: Question, case: Case, draw: Callable[[Answer], None]) -> 
     if free.key != case.key and shipped_answer(free) is not None:
         plans += plans_shown(free)  # a sample's answer is the same at whichever delay it is loaded
     owner, key = run_owner(), key_of(question, plans)
-    answer: Answer | None = owner.results(BUY).get(key)
-    if answer is not None and answer.complete:
-        run_note(BUY)
-        hand_on(case, answer)
-        return answer
     small = question.resolved.graph is None or len(question.resolved.graph.tasks) <= MAX_TASKS
-    if answer is None and AUTOMATIC and prepared() and small and owner.run(BUY, key) is None:
+    asked = key in owner.results(BUY) or owner.run(BUY, key) is not None
+    if AUTOMATIC and not asked and prepared() and small:
         _start(question, plans)
         owner.wait(BUY, 0.3)
     if watched(BUY, "Computing", lambda run: _so_far(run.result(), draw), key):
         return None
-    answer = owner.results(BUY).get(key)
+    answer: Answer | None = owner.results(BUY).get(key)
+    if answer is not None and answer.complete:
+        hand_on(case, answer)
+        return answer
     if answer is None:
         draw(Answer(question))
-    if answer is None or not answer.complete:
-        button(
-            "Compute" if answer is None else "Go on",
-            "work_out",
-            "play_arrow",
-            _start,
-            question,
-            plans,
-            primary=answer is None,
-            help="Runs the job on each network beside this page, by list scheduling. Results that exist are not computed again.",
-        )
+    button(
+        "Compute" if answer is None else "Go on",
+        "work_out",
+        "play_arrow",
+        _start,
+        question,
+        plans,
+        primary=answer is None,
+        help="Runs the job on each network beside this page, by list scheduling. Results that exist are not computed again.",
+    )
     return answer
 
 
@@ -159,11 +157,13 @@ def case_now(opened: Loaded) -> Case:
 
 def question_now(opened: Loaded, case: Case) -> Question:
     """Return the question of what is loaded and chosen; raises InputError where it cannot be asked."""
-    if case.settings.circuits == "per-slot":
-        raise InputError(
+    refuse_if(
+        (
+            case.settings.circuits == "per-slot",
             "circuits that may change between slots pay no delay; on the page Schedule let a transfer keep one",
-            field="circuits",
-        )
+        ),
+        field="circuits",
+    )
     now, usual = BuyingState.now(), Assumptions()
     kept = kept_of(opened, case)
     return Question(
@@ -186,18 +186,20 @@ def _prices() -> dict[str, Value]:
     """Return the prices that hold, as a study names them: a price set, and the figures that differ from it."""
     now = catalogue()
     base = PRICE_SETS.get(Prices.now().prices) or PRICE_SETS[now.based_on or FILE_SET]
-    values: dict[str, Value] = {"prices": base.based_on}
-    for part in now.parts:
-        listed = base.part(part.id)
-        for field in ("price_usd", "power_w"):
-            if getattr(part, field) != getattr(listed, field):
-                values[f"prices.{part.id}.{field}"] = getattr(part, field)
-    if base.port_gbps != now.port_gbps or base.switch_transceivers != now.switch_transceivers:
-        raise InputError(
+    values: dict[str, Value] = {
+        f"prices.{part.id}.{field}": getattr(part, field)
+        for part in now.parts
+        for field in ("price_usd", "power_w")
+        if getattr(part, field) != getattr(base.part(part.id), field)
+    }
+    refuse_if(
+        (
+            (base.port_gbps, base.switch_transceivers) != (now.port_gbps, now.switch_transceivers),
             "has prices of another port speed than its price set; a study cannot count with them",
-            file="prices",
-        )
-    return values
+        ),
+        file="prices",
+    )
+    return {"prices": base.based_on, **values}
 
 
 def key_of(question: Question, plans: Plans = ()) -> str:

@@ -1,6 +1,6 @@
 """What the reader sets on Which switch: the sidebar, and the table of switches, edited, saved and loaded as a file."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import streamlit as st
@@ -21,8 +21,7 @@ from topox_core.studies.buying.offers import (
 )
 from topox_core.studies.buying.question import MAX_DEGREES, RIVALS
 from topox_core.studies.buying.words import offer_rows
-from topox_core.studies.subject import digest_of
-from topox_ui.shell.charts import Content, chart_title, editor, file_box, table_under
+from topox_ui.shell.charts import chart_title, editor, file_box, table_under
 from topox_ui.shell.downloads import offer
 from topox_ui.state.loading import loaded_job
 from topox_ui.state.session import (
@@ -124,13 +123,17 @@ def offers_table() -> None:
         "Switches on offer",
         "delay (ms), ports of a switch, price and power of a port, each with its range; every number can be changed",
     )
-    # A new table for every state: what was edited is in the choices, not in the widget.
-    key = f"offers_{digest_of([state.edits, list(state.left_out), repr(now)])[:12]}"
     editor(
-        _table(),
-        key=key,
-        on_change=_edited,
-        args=(key,),
+        [
+            {
+                CONSIDER: one.key not in state.left_out,
+                "Switch": one.title,
+                **{name: one.figure(field).at(level) for name, (field, level) in COLUMNS.items()},
+            }
+            for one in now
+        ],
+        "offers",
+        _edited,
         disabled=["Switch"],
         column_config={
             CONSIDER: st.column_config.CheckboxColumn(
@@ -178,29 +181,13 @@ def offers_table() -> None:
     )
 
 
-def _table() -> Content:
-    left_out = BuyingState.now().left_out
-    return [
-        {
-            CONSIDER: one.key not in left_out,
-            "Switch": one.title,
-            **{name: one.figure(field).at(level) for name, (field, level) in COLUMNS.items()},
-        }
-        for one in all_offers()
-    ]
-
-
-def _edited(key: str) -> None:
-    rows: dict[int, dict[str, Any]] = st.session_state[key]["edited_rows"]
-    offers = all_offers()
-    for row, values in rows.items():
-        one = offers[int(row)].key
-        for column, value in values.items():
-            if column == CONSIDER:
-                _consider(one, bool(value))
-            elif column in COLUMNS and value is not None:
-                field, level = COLUMNS[column]
-                edit(one, field, level, float(value))
+def _edited(row: int, cells: Mapping[str, Any]) -> None:
+    one = all_offers()[row].key
+    for column, value in cells.items():
+        if column == CONSIDER:
+            _consider(one, bool(value))
+        elif column in COLUMNS and value is not None:
+            edit(one, *COLUMNS[column], float(value))
 
 
 def _consider(key: str, use: bool) -> None:

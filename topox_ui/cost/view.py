@@ -27,6 +27,7 @@ from topox_core.figures.palette import Theme
 from topox_core.text.numbers import (
     NBSP,
     at_delay,
+    capitalised,
     count,
     energy,
     enumeration,
@@ -64,6 +65,7 @@ from topox_ui.cost.headline import (
     main_figures,
     notes,
     slower_than_counted,
+    totals_words,
     warnings,
     worth_of_a_port,
 )
@@ -78,6 +80,7 @@ from topox_ui.shell.charts import (
     headline,
     quiet,
     show_input_errors,
+    title_row,
 )
 from topox_ui.shell.downloads import graph_kept_here, link_menu
 from topox_ui.state.loading import (
@@ -115,21 +118,16 @@ def size_and_year(question: Question, priced: dict[str, Bill], theme: Theme) -> 
     lines = curves(question, sizes)
     limit = most_gpus(question, radix()[0])
     measure = CostState.now().measure
-    left, right = st.columns(2, gap="medium")
-    with left:
-        chart_title(
-            f"{'Cost' if measure == 'cost' else 'Power'} per GPU, by cluster size",
-            f"logarithmic; photonic rails dotted beyond {count(limit)} GPUs: too few ports on a {escape(radix()[1])} switch",
-        )
-        words = money if measure == "cost" else power
-        chart(
+    running = CostState.now().running
+    years = {name: year_of(one, running) for name, one in priced.items()}
+    beside(
+        2,
+        partial(
+            chart,
             by_size(lines, measure, question.gpus, theme, limit),
             "by_size",
             f"{measure.capitalize()} per GPU by cluster size. At {count(question.gpus)} GPUs: "
-            + "; ".join(
-                f"{NETWORKS[name]} {words((one.cost_usd if measure == 'cost' else one.power_w) / one.gpus)}"
-                for name, one in priced.items()
-            ),
+            f"{totals_words(priced, measure, per_gpu=True)}",
             lambda: [
                 {
                     "GPUs": int(one.gpus),
@@ -141,11 +139,13 @@ def size_and_year(question: Question, priced: dict[str, Bill], theme: Theme) -> 
                 for one in several
             ],
             "In numbers",
-        )
-    with right:
-        running = CostState.now().running
-        years = {name: year_of(one, running) for name, one in priced.items()}
-        chart(
+            title=(
+                f"{measure.capitalize()} per GPU, by cluster size",
+                f"logarithmic; photonic rails dotted beyond {count(limit)} GPUs: too few ports on a {escape(radix()[1])} switch",
+            ),
+        ),
+        partial(
+            chart,
             yearly(years, theme),
             "yearly",
             "Dollars per year: "
@@ -169,23 +169,31 @@ def size_and_year(question: Question, priced: dict[str, Bill], theme: Theme) -> 
                 f"assumed: ${running.usd_per_kwh:.2f} per kWh, PUE {running.pue:g}, written off over "
                 f"{running.years:g} years; change them in the sidebar",
             ),
-        )
+        ),
+    )
 
 
 def materials(priced: dict[str, Bill]) -> None:
     """Draw the bill of materials of one network, and what all of them count beside it."""
     left, right = st.columns([1, 1.25], gap="medium")
     with left:
-        title, choice = st.columns([1.5, 1], vertical_alignment="bottom")
-        name = menu("Bill of", CostState, "bill", NETWORKS, at=choice, label_visibility="collapsed")
-        one = priced[name]
-        chart_title(
+        one = priced[CostState.now().bill]
+        [choice] = title_row(
+            (1.5, 1),
             "Bill of materials",
-            f"{NETWORKS[name]}: {money(one.cost_usd)}, {power(one.power_w)}",
-            at=title,
+            f"{NETWORKS[one.network]}: {money(one.cost_usd)}, {power(one.power_w)}",
         )
+        menu("Bill of", CostState, "bill", NETWORKS, at=choice, label_visibility="collapsed")
+        lines = [
+            (LINE_NAMES[line.part], line.count, line.cost_usd, line.power_w, line.unit_usd)
+            for line in one.lines
+        ]
+        rows = [*lines, ("all", None, one.cost_usd, one.power_w, None)]
         frame(
-            bill_rows(one),
+            [
+                dict(zip(("Part", "Count", "Cost", "Watt", "Each"), row, strict=True))
+                for row in rows
+            ],
             column_config={
                 "Count": st.column_config.NumberColumn(format="localized"),
                 "Each": st.column_config.NumberColumn(format="dollar"),
@@ -198,15 +206,14 @@ def materials(priced: dict[str, Bill]) -> None:
         parts = [part for part in LINE_NAMES if any(bill.count(part) for bill in priced.values())]
         # Parts down, networks across: there are always six of these, and each more part is a row,
         # not a column.
-        rows = [
-            {
-                "Part": _row(part),
-                **{HEADS[name]: bill.count(part) or None for name, bill in priced.items()},
-            }
-            for part in parts
-        ]
         frame(
-            rows,
+            [
+                {
+                    "Part": capitalised(ROWS[part]),
+                    **{HEADS[name]: bill.count(part) or None for name, bill in priced.items()},
+                }
+                for part in parts
+            ],
             column_config={
                 HEADS[name]: st.column_config.NumberColumn(format="localized") for name in priced
             },
@@ -223,29 +230,12 @@ HEADS = {
 }
 
 
-def _row(part: str) -> str:
-    words = {"fibre_m": "fibre (m)", "one_by_two_switch": "1 x 2 switches"}.get(
-        part
-    ) or SHORT_PARTS.get(part, LINE_NAMES[part])
-    return words[0].upper() + words[1:]
-
-
-def bill_rows(one: Bill) -> list[dict[str, object]]:
-    """Return a bill's lines and their sum."""
-    rows: list[dict[str, object]] = [
-        {
-            "Part": LINE_NAMES[line.part],
-            "Count": line.count,
-            "Cost": line.cost_usd,
-            "Watt": line.power_w,
-            "Each": line.unit_usd,
-        }
-        for line in one.lines
-    ]
-    return [
-        *rows,
-        {"Part": "all", "Count": None, "Cost": one.cost_usd, "Watt": one.power_w, "Each": None},
-    ]
+ROWS = {
+    **LINE_NAMES,
+    **SHORT_PARTS,
+    "fibre_m": "fibre (m)",
+    "one_by_two_switch": "1 x 2 switches",
+}
 
 
 def draw_per_iteration(theme: Theme, opened: Loaded) -> None:

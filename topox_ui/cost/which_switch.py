@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from topox_core.fabrics.crossover.verdict import Bracket
-from topox_core.figures.networks.buying import Drawn, Swinging, buying_figure, tornado
+from topox_core.figures.networks.buying import Drawn, Swinging, buying_figure, swings_words, tornado
 from topox_core.figures.palette import Theme
 from topox_core.figures.studies.axes import MeasureWords
 from topox_core.studies.buying.answer import prices_of
@@ -92,10 +92,6 @@ def networks(answer: Answer, theme: Theme) -> None:
     usual = [row for row in answer.rows if row.choice.level == "usual" and row.known]
     if not usual:
         return
-    chart_title(
-        "Time against price",
-        "each network at its usual figures, with the ends of their ranges; step line: no network is both faster and cheaper",
-    )
     choices = [row.choice for row in answer.verdict.best] if answer.verdict else []
     best = [k for k, row in enumerate(usual) if row.choice in choices]
     steps = steps_of([row.network_usd for row in usual], [row.iteration_ms for row in usual])
@@ -107,6 +103,10 @@ def networks(answer: Answer, theme: Theme) -> None:
         f"Iteration time against price of the network. {alt}.",
         lambda: network_rows(answer),
         "Every network",
+        title=(
+            "Time against price",
+            "each network at its usual figures, with the ends of their ranges; step line: no network is both faster and cheaper",
+        ),
     )
     for line in unfit_words(answer.question):
         quiet(escape(line))
@@ -176,12 +176,7 @@ def hangs_on(answer: Answer, theme: Theme) -> None:
     chart(
         tornado(answer.swings, base, theme, LEAD),
         "buying_tornado",
-        f"Saving of the best switch, now {percent(base)}: "
-        + "; ".join(
-            f"{one.name} "
-            + ", ".join(f"{end[0]} gives {percent(end[1])}" for end in (one.low, one.high) if end)
-            for one in answer.swings
-        ),
+        f"Saving of the best switch, now {percent(base)}: {swings_words(answer.swings)}",
         lambda: swing_rows(answer),
         "In numbers",
         title=(
@@ -275,13 +270,13 @@ def print_style(theme: Theme) -> None:
 
 def tables_for_print(answer: Answer) -> None:
     """Write the tables that the screen shows when they are opened, for paper only."""
-    rows = [
-        {name: value for name, value in row.items() if name not in ("note",)}
+    networks = [
+        {name: value for name, value in row.items() if name != "note"}
         for row in network_rows(answer)
     ]
-    parts = [_table("Every network", rows)] if rows else []
-    parts.append(_table("Switches on offer", offer_rows(chosen_offers())))
-    st.html(f'<div class="only-print">{"".join(parts)}</div>')
+    tables = {"Every network": networks, "Switches on offer": offer_rows(chosen_offers())}
+    html = "".join(_table(title, rows) for title, rows in tables.items() if rows)
+    st.html(f'<div class="only-print">{html}</div>')
 
 
 def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> str:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import streamlit as st
-from jinja2 import Environment, StrictUndefined
 
 from topox_core.check.report import equation_words
 from topox_core.errors import InputError
@@ -40,7 +39,7 @@ from topox_ui.labs.state import (
     say_html,
     texts,
 )
-from topox_ui.shell.charts import escape, frame, show_error
+from topox_ui.shell.charts import escape, frame, html_parts, show_error
 
 
 def hand_in(lab: Lab, fields: Sequence[Field]) -> None:
@@ -56,8 +55,8 @@ def hand_in(lab: Lab, fields: Sequence[Field]) -> None:
         names = ", ".join(one.asked.id for one in missing)
         line(missing[0].name, "error", say("first", questions=names))
         return
-    tried = [(one, _read(lab, one)) for one in fields if one not in missing]
-    read = [(one, value) for one, value in tried if value is not None]
+    filled = [one for one in fields if one not in missing]
+    read = [(one, value) for one in filled if (value := _read(lab, one)) is not None]
     if not read or (stage == "predict" and len(read) < len(fields)):
         return
     place = read[0][0].name
@@ -77,9 +76,6 @@ def hand_in(lab: Lab, fields: Sequence[Field]) -> None:
     except InputError as error:
         line(place, "error", str(error))
         return
-    for one, value in read:
-        if one.asked.type == "number":
-            one.write(value)  # as it was rounded
     if answers_to(lab) == before and not LINES.there:
         line(place, "info", say("nothing_new"))
 
@@ -99,10 +95,13 @@ def _read(lab: Lab, field: Field) -> Any:
     """Return what stands in a field as it is kept; None, and a line, where it cannot be read."""
     question, given = lab.question(field.asked.id), handed_in(field)
     try:
-        return read_answer(lab, question, "" if given is None else given, field.seed)
+        read = read_answer(lab, question, "" if given is None else given, field.seed)
     except InputError as error:
         line(field.name, "error", f"{question.id}: {error.problem}")
         return None
+    if question.type == "number":
+        field.write(read)  # as it was rounded
+    return read
 
 
 def show_answers(lab: Lab, names: Sequence[str]) -> None:
@@ -136,10 +135,9 @@ def said_to_field(name: str) -> None:
         status(escape(text))
 
 
-def status(html: str, sign: str = "") -> None:
-    """Write a line that a screen reader says at once; ``sign`` is ``good`` or ``bad``."""
-    mark = {"good": '<b class="good">✓</b> ', "bad": '<b class="bad">✗</b> '}.get(sign, "")
-    st.html(f'<p class="lab-said" role="status">{mark}{html}</p>')
+def status(html: str) -> None:
+    """Write a line that a screen reader says at once."""
+    st.html(SAID.status(html))
 
 
 def clock_words(at: str) -> str:
@@ -147,10 +145,14 @@ def clock_words(at: str) -> str:
     return f"{at[11:19]} UTC"
 
 
-_SAYS = (say, say_html, plural_of, points, clock_words, equation_words, escape)
-_SAID = Environment(undefined=StrictUndefined, trim_blocks=True).from_string(
-    Path(__file__).with_name("said.html").read_text(encoding="utf-8"),
-    {one.__name__: one for one in _SAYS},
+SAID = html_parts(
+    Path(__file__).with_name("said.html"),
+    say,
+    say_html,
+    plural_of,
+    points,
+    clock_words,
+    equation_words,
 )
 
 
@@ -160,7 +162,7 @@ def said_to_question(lab: Lab, answers: Answers, question: Question) -> None:
     works = question.stage == "work"
     reply = reply_to(lab, answers, name, LabsState.now().lang) if works else None
     told = None if reply is None or reply.right or question.type == "grouping" else reply.key
-    html = _SAID.render(
+    html = SAID.standing(
         locked=answers.prediction(name),
         saved=answers.given[name] if answers.explained(name) else None,
         reply=reply,
@@ -198,28 +200,18 @@ def _yours(lab: Lab, question: Question, answer: Any, key: Any, seed: int) -> st
 
 def truths(lab: Lab, answers: Answers, at: int) -> None:
     """Draw, on a reveal, the truth of every question since the reveal before, beside the answer."""
+    seed = answers.seed
     for name in revealed_on(lab, answers, at):
-        question = lab.question(name)
-        if question.stage == "explain":
-            continue
+        question, screen = lab.question(name), lab.screens[lab.screen_of(name)]
         found = revealed(lab, answers, name, LabsState.now().lang)
+        text = filled(lab, screen, question.text, seed, texts())
+        mine = _yours(lab, question, found.answer, found.key, seed)
+        key = words_of(lab, question, found.key, seed)
         with st.container(border=True, key=f"lab_truth_{name}"):
-            screen = lab.screens[lab.screen_of(name)]
-            text = filled(lab, screen, question.text, answers.seed, texts())
-            st.html(f'<p class="quiet">{name} · {escape(_first(text))}</p>')
-            mine = _yours(lab, question, found.answer, found.key, answers.seed)
-            key = say_html("revealed.truth", key=words_of(lab, question, found.key, answers.seed))
-            sign = ""
-            if question.stage == "work":  # a prediction is not judged
-                sign = f" {say_html('revealed.same' if found.right else 'revealed.other')}"
-            st.html(f'<p class="lab-truth"><b>{key}</b> {mine}{sign}</p>')
-            _grid(lab, question, found.key, answers.seed)
+            st.html(SAID.truth(question, text, mine, key, found.right))
+            _grid(lab, question, found.key, seed)
             if found.say:
                 st.html(f'<p class="note">{escape(found.say)}</p>')
-
-
-def _first(text: str, most: int = 140) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 _arrive = st.components.v2.component(

@@ -11,9 +11,9 @@ import streamlit as st
 from topox_core.io.limits import is_whole
 from topox_core.labs.generators.four_jobs import NAMES
 from topox_core.labs.generators.generator import Matrix
+from topox_core.labs.hand_schedule import drawn_or_read
 from topox_core.labs.keys import matrix_of
-from topox_core.labs.lab import Lab, Question
-from topox_core.model.task_graph import TaskGraph
+from topox_core.labs.lab import Lab, Question, Screen
 from topox_ui.labs.state import DRAFTS, say
 from topox_ui.shell.charts import as_label
 from topox_ui.state.widgets import Take, bound
@@ -62,23 +62,21 @@ class Field:
     name
         Which one: the question's id, with a suffix for the lock after a discussion.
     value
-        What is locked; None while the field is open.
-    graph
-        Of a schedule: its tasks.
+        What was handed in last: it is locked, or stands in the field until something else is typed.
     """
 
     lab: Lab
     seed: int
+    screen: Screen
     asked: Question
     name: str
-    locked: bool
+    locked: bool = False
     value: Any = None
-    graph: TaskGraph | None = None
 
     @property
     def draft(self) -> Any:
-        """What stands in it."""
-        return DRAFTS.get_or(dict).get((self.lab.id, self.seed, self.name))
+        """What stands in it while it is open."""
+        return DRAFTS.get_or(dict).get((self.lab.id, self.seed, self.name), self.value)
 
     def write(self, value: Any) -> None:
         """Let a value stand in it."""
@@ -93,7 +91,7 @@ class Field:
 
     @property
     def shown(self) -> Any:
-        """What it shows: the locked answer, or what was typed."""
+        """What it shows: the locked answer, or what stands in it."""
         return self.value if self.locked else self.draft
 
     def key(self, part: str = "") -> str:
@@ -250,10 +248,12 @@ def _grouping(field: Field) -> None:
 
 def _schedule(field: Field) -> None:
     starts = field.shown or {}
-    for task in field.graph.tasks:
-        _start(field, task.id, starts.get(task.id))
+    graph = drawn_or_read(field.lab, field.screen, field.seed).graph()
+    tasks = [task.id for task in graph.tasks]
+    for task in tasks:
+        _start(field, task, starts.get(task))
     if not field.locked:
-        _let_bars_be_dragged(field, [task.id for task in field.graph.tasks])
+        _let_bars_be_dragged(field, tasks)
 
 
 def _let_bars_be_dragged(field: Field, tasks: list[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from topox_core.economics.price_sets import PRICE_SETS, edits_between
-from topox_core.figures.labs.hand_schedules import sheet_of, starts_of
+from topox_core.figures.labs.hand_schedules import starts_of
 from topox_core.figures.labs.instance_pictures import pictures_of, slider_of
 from topox_core.figures.labs.picture import Asking
 from topox_core.figures.palette import Theme
@@ -28,10 +28,10 @@ from topox_core.labs.generators.generator import GivenTable
 from topox_core.labs.generators.rails import DELAY_MS, GPUS_PER_SERVER, OTHER, Price, Windows
 from topox_core.labs.hand_schedule import drawn_or_read
 from topox_core.labs.keys import instance_of
-from topox_core.labs.lab import Lab, Question, Slider
-from topox_core.model.task_graph import TaskGraph
+from topox_core.labs.lab import Lab, Question
 from topox_ui.classroom.held import shows
 from topox_ui.labs.feedback import (
+    SAID,
     begin_at_top,
     go,
     hand_in,
@@ -41,7 +41,7 @@ from topox_ui.labs.feedback import (
     status,
     truths,
 )
-from topox_ui.labs.fields import Field, answer_field, handed_in
+from topox_ui.labs.fields import Field, answer_field
 from topox_ui.labs.state import (
     KEPT_LINE,
     LINES,
@@ -185,24 +185,6 @@ def _anew(lab: Lab) -> None:
     LabsState.choose(id=None)
 
 
-def strip(lab: Lab, answers: Answers, at: int) -> None:
-    """Draw the row; ``at`` is the screen in view, counted from 0."""
-    items = []
-    for k, screen in enumerate(lab.screens):
-        state = state_of_screen(lab, answers, k)
-        stage = say_html(f"stage.{screen.stage}")
-        said = say_html(f"state.{state}") + (f", {say_html('state.here')}" if k == at else "")
-        words = say_html("strip_screen", at=k + 1, count=len(lab.screens), stage=stage, state=said)
-        mark = "✓" if state in ("done", "locked") and k != at else str(k + 1)
-        look = "here" if k == at else state
-        here = ' aria-current="step"' if k == at else ""
-        items.append(
-            f'<li class="{look}"{here}><i aria-hidden="true">{mark}</i>'
-            f'<span aria-hidden="true">{stage}</span><b class="unseen">{words}</b></li>'
-        )
-    st.html(f'<ol class="lab-strip" aria-label="{say_html("strip")}">{"".join(items)}</ol>')
-
-
 def state_of_screen(lab: Lab, answers: Answers, at: int) -> str:
     """Return where a screen stands: ``waits``, ``open``, ``locked`` (predictions), or ``done``."""
     screen = lab.screens[at]
@@ -217,14 +199,15 @@ def state_of_screen(lab: Lab, answers: Answers, at: int) -> str:
 
 PRACTICE = "practice"  # course and student of who gave none
 SHARED_RUBRIC = "@lab.rubric.four"  # of the labs that ship; a lecturer's own is not told
-SHEET = "sheet"  # start times that are tried and not handed in
+SHEET = Question("sheet", "schedule", 0, "")  # start times that are tried and not handed in
 
 
 def lab_screen(lab: Lab, answers: Answers, theme: Theme) -> None:
     """Draw the screen that the address names."""
     at = min(LabsState.now().q, len(lab.screens)) - 1
     shown = shown_screen(lab, answers, at, texts().language)
-    strip(lab, answers, at)
+    standing = [(one.stage, state_of_screen(lab, answers, k)) for k, one in enumerate(lab.screens)]
+    st.html(SAID.strip(standing, at))
     title = escape(title_of(lab))
     kicker = say("screen", lab=title, at=at + 1, count=len(lab.screens))
     first, rest = _first_sentence(shown.text or title_of(lab))
@@ -261,7 +244,7 @@ def _both_sides(
         return
     left, right = st.columns([1.45, 1], gap="large")
     with left:
-        _pictures(lab, answers, shown, at, theme)
+        _pictures(lab, answers, shown, fields, at, theme)
     with right:
         _questions(lab, answers, fields)
         truths(lab, answers, at)
@@ -284,15 +267,8 @@ def _waits(lab: Lab, shown: ShownScreen, at: int) -> None:
 
 def _field(lab: Lab, answers: Answers, asked: Question) -> Field:
     """Return the field of a question: locked with its answer where nothing can be changed any more."""
-    locked = closed(answers, asked)
-    value = last_answer(answers, asked.id) if locked else None
-    screen = lab.screens[lab.screen_of(asked.id)]
-    of_tasks = asked.type == "schedule"
-    graph = instance_of(lab, screen, answers.seed).graph() if of_tasks else None
-    field = Field(lab, answers.seed, asked, asked.id, locked, value, graph)
-    if not locked and field.draft is None:  # what was handed in before, such as after a reload
-        field.write(last_answer(answers, asked.id))
-    return field
+    screen, given = lab.screens[lab.screen_of(asked.id)], last_answer(answers, asked.id)
+    return Field(lab, answers.seed, screen, asked, asked.id, closed(answers, asked), given)
 
 
 def _questions(lab: Lab, answers: Answers, fields: Sequence[Field]) -> None:
@@ -320,31 +296,42 @@ def _worth(question: Question) -> str:
 
 def _unsaved(answers: Answers, fields: Sequence[Field]) -> bool:
     """Return whether an explanation is missing, or differs from what was saved of it."""
-    texts_of = [field for field in fields if field.asked.type == "text"]
-    return any((handed_in(one) or None) != answers.explained(one.asked.id) for one in texts_of)
+    return any(
+        one.asked.type == "text" and (one.draft or None) != answers.explained(one.asked.id)
+        for one in fields
+    )
 
 
 def _once_more(lab: Lab, answers: Answers, field: Field) -> None:
     """Offer the second lock of a question that is voted on, until its reveal."""
     asked = field.asked
     before = answers.prediction(asked.id)
-    if before is None or before.second is not None or not asked.vote:
-        return
-    if revealed_at(lab, answers, asked.id):
+    again = asked.vote and before is not None and before.second is None
+    if not again or revealed_at(lab, answers, asked.id):
         return
     # Who practises has nobody to discuss with.
     label = say("alone" if answers.is_practice else "discussed", id=asked.id)
     with st.expander(label, key=f"lab_again_{asked.id}"):
-        again = Field(lab, field.seed, asked, f"{asked.id}_again", False)
-        answer_field(again)
-        said_to_field(again.name)
-        button(say("lock_again"), f"lab_lock_again_{asked.id}", "lock", hand_in, lab, [again])
+        second = Field(lab, field.seed, field.screen, asked, f"{asked.id}_again")
+        answer_field(second)
+        said_to_field(second.name)
+        button(say("lock_again"), f"lab_lock_again_{asked.id}", "lock", hand_in, lab, [second])
 
 
-def _pictures(lab: Lab, answers: Answers, shown: ShownScreen, at: int, theme: Theme) -> None:
+def _pictures(
+    lab: Lab,
+    answers: Answers,
+    shown: ShownScreen,
+    fields: Sequence[Field],
+    at: int,
+    theme: Theme,
+) -> None:
     screen = lab.screens[at]
+    asked = [one for one in fields if one.asked.type == "schedule"]
+    by_hand = asked[0] if asked else Field(lab, answers.seed, screen, SHEET, f"sheet_{screen.id}")
     instance = drawn_or_read(lab, screen, answers.seed)
-    slider = _slider_at(lab, answers, at)
+    slider = slider_of(screen, instance)
+    value = None if slider is None else slider.nearest(LabsState.now().at)
     asking = Asking(
         lab,
         screen,
@@ -353,50 +340,31 @@ def _pictures(lab: Lab, answers: Answers, shown: ShownScreen, at: int, theme: Th
         theme,
         still_asked(lab, answers, screen.instance),
         may_compute(lab, answers, at),
-        None if slider is None else slider[1],
-        _starts(lab, answers, shown),
+        value,
+        starts_of(by_hand.shown or {}),
         _tried(lab, answers, at),
     )
     pictures = pictures_of(asking)
     if shown.given is not None and ("tasks" in screen.show or not pictures):
         given_table(shown.given)
     for picture in pictures:
-        note = escape(picture.note)
-        chart_title(escape(picture.title), note)
+        title = escape(picture.title), escape(picture.note)
         table = picture.table
-        chart(picture.figure, f"lab_{picture.id}", picture.alt, table.by_column)
+        chart(picture.figure, f"lab_{picture.id}", picture.alt, table.by_column, title=title)
     if instance is not None and slider is not None and screen.stage == "reveal":
         slide(
-            say(f"slider.{slider[0].key}"),
+            say(f"slider.{slider.key}"),
             LabsState,
             "at",
-            [float(one) for one in slider[0].values],
-            value=slider[1],
+            [float(one) for one in slider.values],
+            value=value,
             words=lambda one: f"{one:g}",
         )
-    if "hand_gantt" in screen.show and not any(q.type == "schedule" for q in shown.questions):
-        _sheet(lab, answers, asking)
+    if "hand_gantt" in screen.show and not asked:
+        st.html(f'<p class="quiet">{say_html("field.own_sheet")}</p>')
+        answer_field(by_hand)
     if screen.stage == "reveal":
         see_instance(lab, instance, answers.seed)
-
-
-def _starts(lab: Lab, answers: Answers, shown: ShownScreen) -> dict[str, float]:
-    """Return the start times that the hand Gantt chart shows: of the schedule asked for, or of the sheet to try on."""
-    for asked in shown.questions:
-        if asked.type == "schedule":
-            return starts_of(_field(lab, answers, asked).shown or {})
-    return starts_of(_sheet_field(lab, answers, shown.id).draft or {})
-
-
-def _sheet_field(lab: Lab, answers: Answers, screen: str, graph: TaskGraph | None = None) -> Field:
-    asked = Question(SHEET, "schedule", 0, "")
-    return Field(lab, answers.seed, asked, f"{SHEET}_{screen}", False, None, graph)
-
-
-def _sheet(lab: Lab, answers: Answers, asking: Asking) -> None:
-    st.html(f'<p class="quiet">{say_html("field.own_sheet")}</p>')
-    graph, _ = sheet_of(asking)
-    answer_field(_sheet_field(lab, answers, asking.screen.id, graph))
 
 
 def _tried(lab: Lab, answers: Answers, at: int) -> list[str]:
@@ -408,17 +376,6 @@ def _tried(lab: Lab, answers: Answers, at: int) -> list[str]:
         for one in answers.worked(question.id).attempts
         if isinstance(one.value, dict)
     ]
-
-
-def _slider_at(lab: Lab, answers: Answers, at: int) -> tuple[Slider, float] | None:
-    """Return the slider of a screen and where it stands; None where it has none."""
-    screen = lab.screens[at]
-    slider = slider_of(screen, instance_of(lab, screen, answers.seed))
-    if slider is None or not slider.values:
-        return None
-    chosen = LabsState.now().at
-    wanted = slider.values[0] if chosen is None else chosen
-    return slider, float(min(slider.values, key=lambda value: abs(value - wanted)))
 
 
 def given_table(given: GivenTable) -> None:

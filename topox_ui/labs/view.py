@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, refuse_if
 from topox_core.figures.palette import Theme
 from topox_core.labs.classroom.answers import load_answers, taken_up, together
 from topox_core.labs.classroom.student import begin, check_name, closed
 from topox_core.labs.generators.generator import SEEDS, seed_of
 from topox_core.labs.lab import Lab, languages
 from topox_core.labs.lab_file import load_lab, ready_labs
-from topox_ui.classroom.held import begun_here, brought_along, class_profile, shows
+from topox_ui.classroom.held import brought_along, class_profile, shows
 from topox_ui.labs.feedback import begin_at_top, said_to_field
 from topox_ui.labs.lab_screen import PRACTICE, lab_screen
 from topox_ui.labs.state import (
@@ -80,10 +80,12 @@ def _who() -> None:
                 on_change=_typed,
                 args=(name,),
             )
-    seed, problem = chosen_seed()
-    if problem:
-        quiet(f'<span class="bad" role="status">✗ {escape(problem)}</span>')
-    elif seed is None:
+    try:
+        seed = chosen_seed()
+    except InputError as error:
+        quiet(f'<span class="bad" role="status">✗ {escape(str(error))}</span>')
+        return
+    if seed is None:
         # After a click on a card it stands there.
         if class_profile() is not None and not (LINES.get() or {}).get("cards"):
             quiet(say("who.missing"))
@@ -104,21 +106,18 @@ def _typed(name: str) -> None:
     WHO.get_or(dict)[name] = str(st.session_state[f"lab_who_{name}"]).strip()
 
 
-def chosen_seed() -> tuple[int | None, str]:
-    """Return the seed that was typed in or follows from the names, None without either; and what is wrong."""
+def chosen_seed() -> int | None:
+    """Return the seed that was typed in or follows from the names, None without either; raises InputError."""
     course, student, typed = _names()
     if typed:
-        if not (typed.isascii() and typed.isdigit() and int(typed) < SEEDS):
-            return None, say("who.wrong_seed", most=f"{SEEDS - 1:,}")
-        return int(typed), ""
+        known = typed.isascii() and typed.isdigit() and int(typed) < SEEDS
+        refuse_if((not known, say("who.wrong_seed", most=f"{SEEDS - 1:,}")))
+        return int(typed)
     if not (course and student):
-        return None, ""
-    try:
-        check_name(course, say("who.course"))
-        check_name(student, say("who.student"))
-    except InputError as error:
-        return None, str(error)
-    return seed_of(course, student), ""
+        return None
+    check_name(course, say("who.course"))
+    check_name(student, say("who.student"))
+    return seed_of(course, student)
 
 
 def _card(lab: Lab) -> None:
@@ -152,36 +151,23 @@ def _card(lab: Lab) -> None:
 def _open(lab: Lab) -> None:
     """Open a lab: go on with what this tab has begun with the same names, else begin, without names a practice."""
     LINES.pop()
-    seed, problem = chosen_seed()
-    before = answers_to(lab)
-    if seed is None and before is None:
-        if problem or class_profile() is not None:
-            line("cards", "error", problem or say("who.missing"))
-            return
-        practise(lab, 0)
-        before = answers_to(lab)
-    if seed is not None and (before is None or before.seed != seed):
-        before = _begun(lab, seed)
-    if before is not None:
-        LabsState.choose(id=lab.id, seed=before.seed, q=1)
-
-
-def _begun(lab: Lab, seed: int) -> object:
-    course, student, typed = _names()
+    course, student, _ = _names()
     try:
-        begin_with(
-            begin(lab, course or PRACTICE, student or PRACTICE, now(), seed if typed else None)
-        )
-        begun_here(lab)
+        seed, before = chosen_seed(), answers_to(lab)
+        if seed is None and before is None:
+            refuse_if((class_profile() is not None, say("who.missing")))
+            _begin(lab, 0)
+        elif seed is not None and (before is None or before.seed != seed):
+            _begin(lab, seed, course, student)
     except InputError as error:
         line("cards", "error", str(error))
-        return None
-    return answers_to(lab)
+        return
+    LabsState.choose(id=lab.id, seed=answers_to(lab).seed, q=1)
 
 
-def practise(lab: Lab, seed: int) -> None:
-    """Begin a practice: a link names lab and seed, and nobody's name."""
-    begin_with(begin(lab, PRACTICE, PRACTICE, now(), seed))
+def _begin(lab: Lab, seed: int, course: str = "", student: str = "") -> None:
+    """Begin a lab; without names it is a practice, as by a link, which names lab and seed and nobody."""
+    begin_with(begin(lab, course or PRACTICE, student or PRACTICE, now(), seed))
 
 
 def _box(kind: str, label: str, read: Callable[[bytes, str], None]) -> None:
@@ -200,8 +186,7 @@ def _box(kind: str, label: str, read: Callable[[bytes, str], None]) -> None:
 
 def _take_lab(data: bytes, file: str) -> None:
     lab = load_lab(data, file)
-    if lab.id in ready_labs():
-        raise InputError(say("own.shipped", lab=lab.id), file=file, field="id")
+    refuse_if((lab.id in ready_labs(), say("own.shipped", lab=lab.id)), file=file, field="id")
     OWN_LAB.set(lab)
     line("lab", "info", say("own.lab_loaded", title=title_of(lab)))
 
@@ -210,8 +195,7 @@ def _take_answers(data: bytes, file: str) -> None:
     """Go on with answers from a file; locks that this machine has besides stay."""
     read = load_answers(data, file)
     lab = labs().get(read.answers.lab)
-    if lab is None:
-        raise InputError(say("own.no_lab", lab=read.answers.lab[:40]), file=file)
+    refuse_if((lab is None, say("own.no_lab", lab=read.answers.lab[:40])), file=file)
     check_name(read.answers.course, "course")
     check_name(read.answers.student, "student")
     from_file = taken_up(lab, read.answers, file)
@@ -234,6 +218,6 @@ def draw(theme: Theme) -> None:
         answers = answers_to(lab)
         if answers is None or (state.seed is not None and answers.seed != state.seed):
             # A link with a lab and a seed begins a practice where nobody has begun.
-            practise(lab, 0 if state.seed is None else state.seed)
+            _begin(lab, state.seed or 0)
             answers = answers_to(lab)
         lab_screen(lab, answers, theme)

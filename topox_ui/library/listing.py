@@ -1,6 +1,6 @@
 """The list of kept runs: which of them are meant, a page of the list, and which are chosen."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -82,7 +82,6 @@ STATUS_WORDS = {
     "compared": "compared",
     FAILED: "failed",
 }
-EDITOR = "runs_table"
 
 
 @dataclass(frozen=True)
@@ -104,10 +103,10 @@ class Listed:
     total: int
     matching: int
 
-    def letter(self, run: int) -> str:
-        """Return the letter of a chosen run; empty for another one."""
-        ids = [one.id for one in self.chosen]
-        return LETTERS[ids.index(run)] if run in ids else ""
+    @property
+    def letters(self) -> dict[int, str]:
+        """The letters of the chosen runs."""
+        return dict(zip((one.id for one in self.chosen), LETTERS, strict=False))
 
 
 def asked() -> RunFilter:
@@ -206,21 +205,20 @@ def keep_switch() -> None:
 def table(now: Listed) -> None:
     """Draw the page of the list, with a box to tick before each run, and what leads to the pages before and behind."""
     others = any(one.record.version != code_version() for one in now.runs)
-    rows = [_row(one, now.letter(one.id), others) for one in now.runs]
+    rows = [_row(one, now.letters.get(one.id, ""), others) for one in now.runs]
     if all(row["Name"] == row["Subject"] for row in rows):
         rows = [{name: row[name] for name in row if name != "Subject"} for row in rows]
     editor(
         rows,
+        "runs_table",
+        partial(_ticked, [one.id for one in now.runs]),
         height="content" if len(rows) <= 8 else 330,
-        key=_editor_key(now),
         disabled=[name for name in rows[0] if name != "Choose"] if rows else True,
         column_config={
             "Choose": st.column_config.CheckboxColumn(width=82),
             " ": st.column_config.TextColumn(width=30),
             "Stopped by": st.column_config.TextColumn(width=128),
         },
-        on_change=_ticked,
-        args=(_editor_key(now), [one.id for one in now.runs]),
         alt=f"{len(rows)} kept runs, newest first",
     )
     _pages(now)
@@ -238,22 +236,11 @@ def table(now: Listed) -> None:
     )
 
 
-def _editor_key(now: Listed) -> str:
-    """Return a key that changes with what the table shows: what was ticked in another one does not count in it."""
-    shown = "-".join(str(one.id) for one in now.runs[:1]) + f"-{len(now.runs)}"
-    return f"{EDITOR}_{shown}_{'-'.join(str(one.id) for one in now.chosen)}"
-
-
-def _ticked(key: str, ids: Sequence[int]) -> None:
+def _ticked(ids: Sequence[int], row: int, cells: Mapping[str, Any]) -> None:
     """Take what was ticked or unticked."""
-    edited = (st.session_state[key] or {}).get("edited_rows", {})
-    chosen = list(RunsState.now().chosen)
-    for row, cells in edited.items():
-        run = ids[int(row)]
-        if cells.get("Choose") and run not in chosen:
-            chosen.append(run)
-        elif cells.get("Choose") is False and run in chosen:
-            chosen.remove(run)
+    chosen = [run for run in RunsState.now().chosen if run != ids[row]]
+    if cells.get("Choose"):
+        chosen.append(ids[row])
     # The oldest choice gives way where there would be too many.
     RunsState.choose(chosen=tuple(chosen[-MAX_COMPARED:]) or None)
 

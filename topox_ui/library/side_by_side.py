@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from topox_core.check.schedule_file import read_schedule
-from topox_core.errors import InputError
+from topox_core.errors import InputError, errors_in_file, refuse_if
 from topox_core.fabrics.comparison.compare import EQUAL, same_time, ties
 from topox_core.figures.iteration.lanes import (
     Lanes,
@@ -33,7 +34,7 @@ from topox_core.schedule.results.result_file import from_record, settings_of_rec
 from topox_core.studies.keys import key_words, value_words
 from topox_core.studies.point import fabric_run_of
 from topox_core.studies.study_run import kept_by
-from topox_core.studies.subject import resolve, subject_of
+from topox_core.studies.subject import Resolved, resolve, subject_of
 from topox_core.text.numbers import (
     and_more,
     apart,
@@ -53,6 +54,7 @@ from topox_ui.shell.charts import (
     chart_title,
     escape,
     frame,
+    html_parts,
     legend_line,
     quiet,
     write_html,
@@ -60,6 +62,7 @@ from topox_ui.shell.charts import (
 from topox_ui.state.widgets import switch
 
 DRAWN_KINDS = ("fabric", "schedule")
+NUMBERS_ALONE = "has no tasks to draw: only its numbers are kept"
 # Of the iteration time: a run computed again that differs by more is another answer.
 SAME = 1e-9
 
@@ -91,20 +94,23 @@ class RunDrawn:
     note: str = ""
 
 
+@st.cache_resource(
+    max_entries=32,
+    show_spinner="Drawing the runs",
+    hash_funcs={
+        RunLibrary: lambda library: str(library.path),
+        StoredRun: lambda one: (one.id, one.record.key, one.record.version),
+    },
+)
 def drawn_run(library: RunLibrary, one: StoredRun) -> RunDrawn:
-    """Return what is drawn of a run; kept until the server ends, since a run does not change.
+    """Return what is drawn of a run; kept until the server ends.
 
     Raises
     ------
     InputError
         If it has no times to draw, what it was computed from is not kept, or its result breaks the model.
     """
-    return _drawn(f"{library.path}|{one.id}|{one.record.key}|{one.record.version}", library, one)
-
-
-@st.cache_resource(max_entries=32, show_spinner="Drawing the runs")
-def _drawn(key: str, _library: RunLibrary, _one: StoredRun) -> RunDrawn:  # noqa: ARG001
-    execution, note = execution_of(_library, _one)
+    execution, note = execution_of(library, one)
     shown = crossed(execution)
     lanes = lanes_of(shown)
     image, _ = overview_image(bars_of(shown, lanes), lanes, shown.makespan_ms)
@@ -124,8 +130,7 @@ def execution_of(library: RunLibrary, one: StoredRun) -> tuple[Execution, str]:
     InputError
         As :func:`drawn_run`.
     """
-    if one.record.kind not in DRAWN_KINDS:
-        raise InputError("has no tasks to draw: only its numbers are kept", file=f"run {one.id}")
+    refuse_if((one.record.kind not in DRAWN_KINDS, NUMBERS_ALONE), file=f"run {one.id}")
     record = result_record(library, one)
     return _again(library, one) if record is None else (_from_file(library, one, record), "")
 
@@ -136,22 +141,23 @@ def result_record(library: RunLibrary, one: StoredRun) -> dict[str, Any] | None:
     return None if content is None else dict(read_schedule(content, f"run {one.id}"))
 
 
+def subject_kept(library: RunLibrary, one: StoredRun) -> Resolved:
+    """Return what a run is about, its own files from the library; raises InputError."""
+    kept = kept_by(library)
+    return resolve(subject_of(one.record.settings.get("subject"), kept=kept), kept=kept)
+
+
 def _from_file(library: RunLibrary, one: StoredRun, record: dict[str, Any]) -> Execution:
     """Return the execution of a result file once the checker has found it sound: a library may come from anywhere."""
-    file, kept = f"run {one.id}", kept_by(library)
-    resolved = resolve(subject_of(one.record.settings.get("subject"), kept=kept), kept=kept)
-    if resolved.graph is None or resolved.cluster is None:
-        raise InputError("has no tasks to draw: only its numbers are kept", file=file)
-    held = (record.get("settings") or {}).get("cluster") or {}
-    known = {name: value for name, value in held.items() if name in vars(resolved.cluster)}
-    cluster = resolved.cluster.changed(**known)
-    refuse_faults(record, resolved.graph, cluster, file)
-    try:
+    file, resolved = f"run {one.id}", subject_kept(library, one)
+    with errors_in_file(file):
+        refuse_if((resolved.graph is None or resolved.cluster is None, NUMBERS_ALONE))
+        held = (record.get("settings") or {}).get("cluster") or {}
+        known = {name: value for name, value in held.items() if name in vars(resolved.cluster)}
+        cluster = resolved.cluster.changed(**known)
+        refuse_faults(record, resolved.graph, cluster, file)
         result = from_record(record, resolved.graph, cluster, settings_of_record(record))
-    except InputError as error:
-        raise error.in_file(file) from None
-    if result.execution is None:
-        raise InputError("holds no schedule", file=file)
+        refuse_if((result.execution is None, "holds no schedule"))
     return result.execution
 
 
@@ -195,32 +201,32 @@ def finding(compared: RunComparison) -> str:
     """Return what the runs say, as HTML: who is faster and by how much, what was set differently, what it costs."""
     runs = compared.runs
     times = [one.record.measures.get("iteration_ms") for one in runs]
-    if any(value is None for value in times):
-        known = [LETTERS[k] for k, value in enumerate(times) if value is not None]
+    known = [LETTERS[k] for k, ms in enumerate(times) if ms is not None]
+    if len(known) < len(runs):
         has = f"only {', '.join(known)} has" if known else "none of them has"
         return f"{plural(len(runs), 'run')} side by side; {has} an iteration time."
-    ms = [float(value) for value in times if value is not None]
+    ms = [float(value) for value in times]
     names = [
         LETTERS[k] + (f" ({escape(one.record.name)})" if one.record.name else "")
         for k, one in enumerate(runs)
     ]
     subjects = {(one.record.subject, one.record.graph) for one in runs}
     words = apart(ms)
+    fast, *_, slow = sorted(range(len(ms)), key=ms.__getitem__)
+    even = ms[slow] <= ms[fast] * (1 + EQUAL)
     if len(runs) > 2:
-        fast, slow = ms.index(min(ms)), ms.index(max(ms))
-        if ms[slow] <= ms[fast] * (1 + EQUAL):
+        if even:
             return f"All {count(len(runs))} runs take the same time, <b>{words[fast]}</b>."
         first = [names[k] for k in ties(dict(enumerate(ms)))]
         return (
             f"{enumeration(first)} {is_or_are(len(first))} the fastest of {count(len(runs))} runs: <b>{words[fast]}</b>. "
             f"{names[slow]} is the slowest: <b>{words[slow]}</b>."
         )
-    fast, slow = (0, 1) if ms[0] <= ms[1] else (1, 0)
     if len(subjects) > 1:
         titles = [f"{LETTERS[k]}, {escape(one.record.subject)}," for k, one in enumerate(runs)]
         return f"Two different jobs: {titles[0]} takes <b>{words[0]}</b>, {titles[1]} <b>{words[1]}</b>."
     lead = _difference(compared, fast, slow)
-    if ms[slow] <= ms[fast] * (1 + EQUAL):
+    if even:
         same = " and ".join(dict.fromkeys(words))
         return f"{lead or 'Both runs take'} <b>{same}</b>: there is no difference in time.{_price(runs, fast, slow)}"
     less = percent((ms[slow] - ms[fast]) / ms[slow])
@@ -356,6 +362,9 @@ def _windows(drawn: Drawn, theme: Theme) -> None:
     )
 
 
+_DIFFERS = html_parts(Path(__file__).with_name("differs.html"), name_words, value_words)
+
+
 def _what_differs(compared: RunComparison) -> None:
     """Draw what differs in blocks: settings, then the result, then cost and power; none without rows."""
     chart_title("What differs", "settings and measures that are not equal")
@@ -366,7 +375,7 @@ def _what_differs(compared: RunComparison) -> None:
         "Cost and power": [one for one in outcome if one.name in _MONEY],
     }
     if any(blocks.values()):
-        write_html(_table(compared, blocks))
+        write_html(_DIFFERS.side_by_side(LETTERS[: len(compared.runs)], blocks))
     else:
         quiet("Nothing: these runs are alike in every setting and every measure.")
     quiet(escape(equal_words(alike(compared.settings))))
@@ -380,17 +389,3 @@ def _what_differs(compared: RunComparison) -> None:
                 for one in compared.settings
             ]
         )
-
-
-def _table(compared: RunComparison, blocks: Mapping[str, Sequence[ComparedValue]]) -> str:
-    """Return what differs as a table of HTML, which is narrow where the page is."""
-    letters = LETTERS[: len(compared.runs)]
-    head = "".join(f'<th scope="col">{letter}</th>' for letter in letters)
-    rows = ""
-    for title, several in blocks.items():
-        if several:
-            rows += f'<tr><th scope="colgroup" colspan="{1 + len(letters)}">{title}</th></tr>'
-        for one in several:
-            cells = "".join(f"<td>{escape(value_words(one.name, v))}</td>" for v in one.values)
-            rows += f'<tr><th scope="row">{escape(name_words(one.name))}</th>{cells}</tr>'
-    return f'<table class="differs"><thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table>'

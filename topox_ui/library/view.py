@@ -13,8 +13,6 @@ from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.errors import InputError
 from topox_core.fabrics.options import FabricOptions
 from topox_core.figures.palette import Theme
-from topox_core.io.cluster_file import load_cluster
-from topox_core.io.task_graph_file import load_graph
 from topox_core.library.opening import default_path
 from topox_core.library.rows import Deleted, RunFilter, RunRecord, StoredRun
 from topox_core.library.run_library import RunLibrary
@@ -48,7 +46,7 @@ from topox_ui.library.listing import (
     study_menu,
     table,
 )
-from topox_ui.library.side_by_side import finding, result_record, side_by_side
+from topox_ui.library.side_by_side import finding, result_record, side_by_side, subject_kept
 from topox_ui.runs.limits import server_limits
 from topox_ui.shell.charts import (
     as_label,
@@ -159,9 +157,9 @@ def _query_of(library: RunLibrary, one: StoredRun) -> dict[str, str]:
     own = record.settings.get("subject", {})
     own = own if isinstance(own, dict) else {}
     if not {"sample", "workload"} & query.keys() and own.get("kind") == "files":
-        graph, cluster = (_input(library, own, part) for part in ("graph", "cluster"))
-        loaded = Loaded(load_graph(*graph), load_cluster(*cluster), record.subject)
-        server_limits().check_tasks(len(loaded.graph.tasks), graph[1])
+        found = subject_kept(library, one)
+        server_limits().check_tasks(len(found.graph.tasks), found.files[0].name)
+        loaded = Loaded(found.graph, found.cluster, record.subject)
         adopt(loaded)
         what_ifs, _ = Scenario.of_query({k: v for k, v in query.items() if Scenario.owns(k)})
         put(what_ifs.model_copy(update={"source": "upload", "name": loaded.title}))
@@ -171,15 +169,6 @@ def _query_of(library: RunLibrary, one: StoredRun) -> dict[str, str]:
     if record.kind == "schedule" and (result := result_record(library, one)) is not None:
         LINKED.set(Linked(f"run {one.id}", record.graph, result, kept=True))
     return query
-
-
-def _input(library: RunLibrary, own: dict[str, object], part: str) -> tuple[bytes, str]:
-    digests = own.get("digests")
-    digest = digests.get(part) if isinstance(digests, dict) else None
-    found = library.input(digest) if isinstance(digest, str) else None
-    if found is None:
-        raise InputError("is not kept in the library", file=str(own.get(part, part)))
-    return found.content, found.name
 
 
 def actions(now: Listed) -> None:
@@ -252,12 +241,10 @@ def _delete(runs: list[int]) -> None:
 
 @notify_errors()
 def _undo() -> None:
-    deleted = _DELETED.get()
-    if deleted is None:
-        return
-    back = open_library().restore(deleted)
-    _DELETED.pop()
-    notify("info", f"Restored: {plural(back, 'run')}.")
+    if (deleted := _DELETED.get()) is not None:
+        back = open_library().restore(deleted)
+        _DELETED.pop()
+        notify("info", f"Restored: {plural(back, 'run')}.")
 
 
 def _taking_away() -> None:

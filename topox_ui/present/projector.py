@@ -3,15 +3,13 @@
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
-from jinja2 import Environment, StrictUndefined
 
 from topox_core.figures.labs.instance_pictures import pictures_of, slider_of
 from topox_core.figures.labs.picture import Asking, Picture
 from topox_core.figures.palette import Theme
-from topox_core.labs.classroom.statistics import START, Slide
+from topox_core.labs.classroom.statistics import START, Slide, slide_of, slides
 from topox_core.labs.keys import (
     answer_words,
     depends_on_student,
@@ -26,16 +24,17 @@ from topox_core.labs.lab import CLASS_SEED, Lab, Question, Screen, texts_in
 from topox_ui.classroom.held import class_profile
 from topox_ui.present.tally import (
     PresentState,
+    advice,
     answers_menu,
-    chosen_slide,
-    count_of,
+    count_words,
+    draw_spread,
     go,
     say,
-    spread,
+    statistics_of,
     tally,
     title_of,
 )
-from topox_ui.shell.charts import chart, escape
+from topox_ui.shell.charts import chart, escape, html_parts
 from topox_ui.state.session import Lasting, show_notice
 
 # At 1280 x 720 the type is 28 px; on a slide with many words it is made smaller.
@@ -126,16 +125,19 @@ def clock(lab: Lab, slide: Slide, theme: Theme) -> None:
         return
     until = slide.until
     plan = "" if until is None else f" · {say('present.clock.until', until=f'{until:g}')}"
-    data = {
-        "elapsed_s": max(0.0, time.time() - started),
-        "until": until,
-        "running": say("present.clock.running"),
-        "plan": plan,
-        "over": say("present.clock.over"),
-        "ink": theme.ink,
-        "line": theme.line,
-    }
-    _clock(key="plan_clock", data=data, width="content")
+    _clock(
+        key="plan_clock",
+        data={
+            "elapsed_s": max(0.0, time.time() - started),
+            "until": until,
+            "running": say("present.clock.running"),
+            "plan": plan,
+            "over": say("present.clock.over"),
+            "ink": theme.ink,
+            "line": theme.line,
+        },
+        width="content",
+    )
 
 
 def _start(lab: str) -> None:
@@ -152,7 +154,8 @@ def projector(lab: Lab, theme: Theme) -> None:
     theme = replace(
         theme, muted=theme.ink, scale=1.6
     )  # larger type, and nothing fainter than the ink
-    every, at = chosen_slide(lab)
+    now, every = PresentState.now(), slides(lab)
+    at = slide_of(every, now.q, now.show)
     slide = every[at]
     st.html(projector_css(theme))
     show_notice()
@@ -187,14 +190,7 @@ def _draw(lab: Lab, slide: Slide, theme: Theme) -> None:
         _revealed(lab, screen, question, theme)
 
 
-_PARTS: Any = (
-    Environment(undefined=StrictUndefined, trim_blocks=True)
-    .from_string(
-        Path(__file__).with_name("slide.html").read_text(encoding="utf-8"),
-        {"say": say, "escape": escape},
-    )
-    .module
-)
+_PARTS = html_parts(Path(__file__).with_name("slide.html"), say)
 
 
 def _told(lab: Lab, screen: Screen, theme: Theme) -> None:
@@ -227,11 +223,10 @@ def _asking(lab: Lab, screen: Screen, theme: Theme) -> Asking:
 
 
 def _picture(picture: Picture) -> None:
-    figure = picture.figure
+    figure, table = picture.figure, picture.table
     height, below = figure.layout.height or PICTURE_PX, figure.layout.margin.b or 0
     figure.update_layout(height=min(height, PICTURE_PX), margin_b=max(below, BELOW_PX))
     st.html(f'<p class="at"><b>{escape(picture.title)}</b></p>')
-    table = picture.table
     chart(figure, f"present_{picture.id}", picture.alt, table.by_column)
 
 
@@ -261,7 +256,11 @@ def _revealed(lab: Lab, screen: Screen, question: Question, theme: Theme) -> Non
     elif text:
         st.html(_PARTS.truth(depends_on_student(lab, question), text))
     said = [own.resolved(one.say) for one in question.feedback[:2]]
-    if not spread(lab, question, theme, key, text) and said:
+    counted = statistics_of(lab, question)
+    if counted.count:
+        st.html(advice(question, counted))
+        draw_spread(lab, question, counted, theme, revealed=True)
+    elif said:
         st.html(_PARTS.listed(say("present.usual"), said))
 
 
@@ -294,7 +293,8 @@ def _steps(lab: Lab, every: tuple[Slide, ...], at: int) -> None:
         if counted is not None:
             answers_menu(lab, lab.question(slide.place))
             if slide.show == "ask":
-                count_of(lab, lab.question(slide.place))
+                words = count_words(statistics_of(lab, lab.question(slide.place)).count)
+                st.html(f'<p class="at">{words}</p>', width="content")
         st.button(
             say("present.leave"),
             key="leave_lab",
@@ -303,24 +303,21 @@ def _steps(lab: Lab, every: tuple[Slide, ...], at: int) -> None:
             type="tertiary",
         )
     with st.container(key="clickers"):
-        for name, key, to, last in (
-            ("previous", "PageUp", before, at == 0),
-            ("next", "PageDown", after, at == len(every) - 1),
-        ):
-            st.button(
-                say(f"present.{name}"),
-                key=f"clicker_{name}",
-                shortcut=key,
-                on_click=go,
-                args=(to,),
-                disabled=last,
-            )
+        _step("previous", "PageUp", before, at == 0, kind="clicker")
+        _step("next", "PageDown", after, at == len(every) - 1, kind="clicker")
 
 
-def _step(name: str, shortcut: str, to: Slide | None, off: bool, primary: bool = False) -> None:
+def _step(
+    name: str,
+    shortcut: str,
+    to: Slide | None,
+    off: bool,
+    primary: bool = False,
+    kind: str = "step",
+) -> None:
     st.button(
         say(f"present.{name}"),
-        key=f"step_{name}",
+        key=f"{kind}_{name}",
         shortcut=shortcut,
         on_click=go,
         args=(to,),

@@ -1,6 +1,5 @@
 """The slide that is chosen on Present; and what a class answered: files, votes and predictions counted, each question's tally."""
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,7 +9,6 @@ import streamlit as st
 from plotly.graph_objects import Figure
 from pydantic import Field
 
-from topox_core.errors import InputError
 from topox_core.figures.labs.predictions import numbers_as_dots, numbers_histogram, options_chosen
 from topox_core.figures.palette import Theme
 from topox_core.labs.classroom.answers import Answers, load_answers
@@ -22,23 +20,19 @@ from topox_core.labs.classroom.statistics import (
     GO_ON_ABOVE,
     MAX_VOTES,
     START,
-    Ballots,
     QuestionStatistics,
     Slide,
     Votes,
-    bin_words,
     each_vote,
     given_to,
     question_statistics,
     read_called_out,
     share_words,
-    slide_of,
-    slides,
+    spread_of,
 )
-from topox_core.labs.keys import option_texts
-from topox_core.labs.lab import CLASS_SEED, Lab, Question, texts_in
+from topox_core.labs.keys import in_words, key_of, option_texts
+from topox_core.labs.lab import CLASS_SEED, Lab, Question, Texts, texts_in
 from topox_core.labs.lab_file import ORDER
-from topox_core.text.numbers import short
 from topox_ui.classroom.held import class_profile, labs_offered
 from topox_ui.shell.charts import chart, escape
 from topox_ui.state.session import Lasting, PageState, notify, notify_errors, one_of
@@ -91,15 +85,6 @@ def chosen_lab() -> Lab | None:
             notify("warning", say("present.unknown", lab=name[:40]))
         return labs.get(name)
     return None
-
-
-def chosen_slide(lab: Lab) -> tuple[tuple[Slide, ...], int]:
-    """Return the slides of a lab and the number of the one in view; the first where the address names none."""
-    every, state = slides(lab), PresentState.now()
-    try:
-        return every, slide_of(every, state.q, state.show)
-    except InputError:
-        return every, 0
 
 
 def go(slide: Slide) -> None:
@@ -163,30 +148,17 @@ def count_hands(lab: Lab, question: Question, vote: int, votes: Votes, text: str
 
 def by_hand(lab: Lab, question: Question) -> bool:
     """Return whether a question is counted by hand: that was chosen, or there are hands and no answers."""
-    if question.type not in COUNTED:
-        return False
-    if source() == "hands":
-        return True
-    return bool(hands(lab, question, 1)[0]) and not answers_to(lab)
-
-
-def ballots(lab: Lab, question: Question) -> tuple[Ballots, Ballots]:
-    """Return what was answered before and after the discussion, each with its seed: counted by hand, or of files."""
-    if by_hand(lab, question):
-        first, second = (hands(lab, question, vote)[0] for vote in (1, 2))
-        return each_vote(first), each_vote(second)
-    return given_to(question, answers_to(lab))
+    only_hands = bool(hands(lab, question, 1)[0]) and not answers_to(lab)
+    return question.type in COUNTED and (source() == "hands" or only_hands)
 
 
 def statistics_of(lab: Lab, question: Question) -> QuestionStatistics:
-    """Return what the class answered to one question."""
-    return question_statistics(lab, question, *ballots(lab, question))
-
-
-def second_votes(lab: Lab, question: Question) -> list[int] | None:
-    """Return how many chose each option after the discussion; None where nobody voted again."""
-    again = Counter(value for value, _ in ballots(lab, question)[1] if isinstance(value, str))
-    return [again[option.id] for option in question.options] if again else None
+    """Return what the class answered to one question, before and after the discussion: counted by hand, or of files."""
+    if by_hand(lab, question):
+        first, second = (each_vote(hands(lab, question, vote)[0]) for vote in (1, 2))
+    else:
+        first, second = given_to(question, answers_to(lab))
+    return question_statistics(lab, question, first, second)
 
 
 LOOKED_EVERY_S = 5
@@ -199,11 +171,6 @@ def count_words(count: int) -> str:
     """Return how many answers there are, in words."""
     form = {0: "none", 1: "one"}.get(count, "many")
     return say(f"present.count.{form}", count=count)
-
-
-def count_of(lab: Lab, question: Question) -> None:
-    """Write how many answers there are, at the foot of a slide."""
-    st.html(f'<p class="at">{count_words(statistics_of(lab, question).count)}</p>', width="content")
 
 
 def tally(lab: Lab, question: Question, theme: Theme) -> None:
@@ -222,7 +189,7 @@ def _tally(lab: Lab, question: Question, theme: Theme) -> None:
         )
         return
     if _hides(lab, question, one):
-        st.html(f'{_advice(question, one)}<p class="said">{say("present.hidden")}</p>')
+        st.html(f'{advice(question, one)}<p class="said">{say("present.hidden")}</p>')
         st.button(
             say("present.spread"),
             key="show_spread",
@@ -230,8 +197,8 @@ def _tally(lab: Lab, question: Question, theme: Theme) -> None:
             args=((lab.id, question.id),),
         )
         return
-    st.html(_advice(question, one))
-    draw_spread(lab, question, one, theme, None, "")
+    st.html(advice(question, one))
+    draw_spread(lab, question, one, theme)
 
 
 def _hides(lab: Lab, question: Question, one: QuestionStatistics) -> bool:
@@ -242,7 +209,7 @@ def _hides(lab: Lab, question: Question, one: QuestionStatistics) -> bool:
     return EXPLAIN_BELOW <= one.right <= GO_ON_ABOVE and not asked
 
 
-def _advice(question: Question, one: QuestionStatistics) -> str:
+def advice(question: Question, one: QuestionStatistics) -> str:
     """Return the share that is right, what may be done now where it was a vote, and how many answered."""
     right = "–" if one.right is None else share_words(one.right)
     line = one.advice() if question.vote else say("present.alone_right", share=right)
@@ -250,81 +217,50 @@ def _advice(question: Question, one: QuestionStatistics) -> str:
     return f'<p class="advice" role="status">{line} <span>· {count}</span></p>'
 
 
-def spread(lab: Lab, question: Question, theme: Theme, key: Any, key_text: str) -> bool:
-    """Draw the answers with the truth; return False where there are none."""
-    one = statistics_of(lab, question)
-    if not one.count:
-        return False
-    st.html(_advice(question, one))
-    draw_spread(lab, question, one, theme, key, key_text)
-    return True
-
-
 def draw_spread(
     lab: Lab,
     question: Question,
     one: QuestionStatistics,
     theme: Theme,
-    key: Any,
-    key_text: str,
+    revealed: bool = False,
     name: str = "class_answers",
 ) -> None:
-    """Draw the spread as the chart of a name; ``key`` is None before the reveal."""
-    made = _figure_of(lab, question, one, theme, key, key_text)
-    if made is not None:
-        figure, table = made
-        names, counts, *_ = table.values()
-        content = "; ".join(f"{a}: {n}" for a, n in zip(names, counts, strict=True))
-        alt = say("present.chart.alt", question=question.id, content=content)
-        chart(figure, name, alt, lambda: table)
-
-
-def _figure_of(
-    lab: Lab, question: Question, one: QuestionStatistics, theme: Theme, key: Any, key_text: str
-) -> tuple[Figure, dict[str, list[Any]]] | None:
-    """Return the figure of a question's answers and its table; None where there is nothing to draw.
-
-    Parameters
-    ----------
-    key, key_text
-        The truth and its words; None and empty before the reveal.
-    """
-    if one.options and one.count:
-        texts = option_texts(lab, question, CLASS_SEED)
-        named = [(texts[name], count) for name, count in one.options]
-        again = second_votes(lab, question)
+    """Draw what was answered and how often, if anything can be drawn, as the chart of a name; after the reveal with the truth."""
+    words = texts_in(lab.language)
+    rows = spread_of(lab, question, one, words)
+    if not rows:
+        return
+    names, counts = map(list, zip(*rows, strict=True))
+    key = key_of(lab, question, CLASS_SEED) if revealed else None
+    if one.options:
+        again = [count for _, count in one.options_again] or None
         true = key if isinstance(key, tuple) else (key,)
-        right = [at for at, (name, _) in enumerate(one.options) if name in true and one.one_truth]
+        right = [at for at, (id, _) in enumerate(one.options) if id in true and one.one_truth]
         votes = (say("present.first"), say("present.second"))
-        table: dict[str, list[Any]] = {
-            say("present.chart.options"): [text for text, _ in named],
-            say("present.chart.votes"): [count for _, count in named],
-        }
-        if again is not None:
-            table[say("present.chart.again")] = list(again)
-        return options_chosen(named, theme, names=votes, again=again, right=right), table
-    if not one.values:
-        return None
-    unit = texts_in(lab.language).say("stats.times") if one.relative else question.unit
-    truth, truth_words = None, ""
-    if isinstance(key, int | float):
-        truth = 1.0 if one.relative else float(key)
-        truth_words = say("present.truth_relative") if one.relative else key_text
-    ends = (say("stats.less"), say("stats.more"))
-    number, count = say("present.chart.number"), say("present.chart.count")
+        figure = options_chosen(rows, theme, names=votes, again=again, right=right)
+        heads = {"options": names, "votes": counts} | ({} if again is None else {"again": again})
+    else:
+        figure = _of_numbers(question, one, theme, key, words)
+        heads = {"number": names, "count": counts}
+    table = {say(f"present.chart.{head}"): column for head, column in heads.items()}
+    content = "; ".join(f"{a}: {n}" for a, n in rows)
+    alt = say("present.chart.alt", question=question.id, content=content)
+    chart(figure, name, alt, lambda: table)
+
+
+def _of_numbers(
+    question: Question, one: QuestionStatistics, theme: Theme, key: Any, words: Texts
+) -> Figure:
+    """Return the figure of numbers, few or many; ``key`` is None before the reveal."""
+    unit, truth = (words.say("stats.times"), 1.0) if one.relative else (question.unit, key)
+    said = say("present.truth_relative") if one.relative else in_words(question, key)
+    shown: dict[str, Any] = {"unit": unit}
+    if key is not None:
+        shown |= {"truth": float(truth), "truth_words": said}
     if not one.bins:
-        figure = numbers_as_dots(one.values, theme, unit=unit, truth=truth, truth_words=truth_words)
-        return figure, {number: [short(v) for v in one.values], count: [1] * len(one.values)}
-    figure = numbers_histogram(
-        one.bins,
-        theme,
-        unit=unit,
-        ends=ends,
-        truth=truth,
-        truth_words=truth_words,
-    )
-    names = [bin_words(one.bins, at) for at in range(len(one.bins))]
-    return figure, {number: names, count: [answers for _, _, answers in one.bins]}
+        return numbers_as_dots(one.values, theme, **shown)
+    ends = (words.say("stats.less"), words.say("stats.more"))
+    return numbers_histogram(one.bins, theme, ends=ends, **shown)
 
 
 def answers_menu(lab: Lab, question: Question) -> None:

@@ -1,6 +1,5 @@
 """Present: labs for a class in a row of slides, statistics of its answers, leaderboards of what the checker finds."""
 
-import json
 from functools import partial
 from pathlib import Path
 
@@ -15,9 +14,8 @@ from topox_core.labs.classroom.leaderboard import (
     Board,
     Ranked,
     board_table,
-    hand_instance,
+    empty_entry,
     ranked,
-    shared_jobs,
 )
 from topox_core.labs.classroom.statistics import (
     QuestionStatistics,
@@ -26,8 +24,7 @@ from topox_core.labs.classroom.statistics import (
     statistics_html,
     statistics_rows,
 )
-from topox_core.labs.keys import answer_words, key_of
-from topox_core.labs.lab import CLASS_SEED, Lab, texts_in
+from topox_core.labs.lab import Lab
 from topox_core.text.numbers import and_more, short
 from topox_ui.classroom.held import check_word, class_profile, labs_offered
 from topox_ui.present.projector import projector
@@ -100,8 +97,8 @@ def statistics_view(theme: Theme) -> None:
     with show_input_errors(kicker, "", reset=None):
         labs = labs_offered()
     lab = labs.get(PresentState.now().about) or next(iter(labs.values()))
-    every = lab_statistics(lab, answers_to(lab))
-    count = len(answers_to(lab))
+    answers = answers_to(lab)
+    every, count = lab_statistics(lab, answers), len(answers)
     title = escape(title_of(lab))
     finding = (
         say("present_statistics.headline", count=count, lab=title)
@@ -159,7 +156,6 @@ def _not_read(refused: list[Unreadable]) -> None:
 
 
 def _table(lab: Lab, every: tuple[QuestionStatistics, ...]) -> None:
-    chart_title(say("present_statistics.table"), say("present_statistics.table_note"))
     columns = ("question", "answers", "right", "again", "mistake", "times")
     names = [say(f"present_statistics.column.{name}") for name in columns]
     rows = [
@@ -170,7 +166,10 @@ def _table(lab: Lab, every: tuple[QuestionStatistics, ...]) -> None:
         )
         for question, count, right, again, mistake, times in statistics_rows(lab, every)
     ]
-    frame([dict(zip(names, row, strict=True)) for row in rows])
+    frame(
+        [dict(zip(names, row, strict=True)) for row in rows],
+        title=(say("present_statistics.table"), say("present_statistics.table_note")),
+    )
 
 
 def _one(lab: Lab, every: tuple[QuestionStatistics, ...], theme: Theme) -> None:
@@ -182,10 +181,7 @@ def _one(lab: Lab, every: tuple[QuestionStatistics, ...], theme: Theme) -> None:
     name = st.selectbox(
         say("present_statistics.question"), list(drawn), key="statistics_question", width=200
     )
-    question, one = lab.question(name), drawn[name]
-    key = key_of(lab, question, CLASS_SEED)
-    text = answer_words(lab, question, key, CLASS_SEED, texts_in(lab.language))
-    draw_spread(lab, question, one, theme, key, text, "class_spread")
+    draw_spread(lab, lab.question(name), drawn[name], theme, revealed=True, name="class_spread")
 
 
 def leaderboards() -> None:
@@ -204,7 +200,7 @@ def leaderboards() -> None:
             "board",
             {name: say(f"board.{name}") for name in BOARDS},
         )
-        files = [(say("board.example"), ".empty.entry.json", lambda: _empty(board))]
+        files = [(say("board.example"), ".empty.entry.json", lambda: empty_entry(board))]
         if lines:
             files.append(
                 (say("board.csv"), ".leaderboard.csv", lambda: board_table(lines, board.unit))
@@ -212,8 +208,7 @@ def leaderboards() -> None:
         download_menu(board.lab, files)
     quiet(say(f"board.{board.lab}_note"))
     upload_box(say("board.files", most=MAX_FILES), "up_entries", "entries")
-    for one in given.refused[:MAX_NAMED]:
-        quiet(escape(f"{one.file}: {one.problem}"))
+    _not_read(given.refused)
     if lines:
         _ranks(board, [one for one in lines if one.rank])
         if refused := [one for one in lines if not one.rank]:
@@ -228,7 +223,6 @@ def leaderboards() -> None:
 
 def _ranks(board: Board, lines: list[Ranked]) -> None:
     best = f"{short(board.best_known())} {board.unit}"
-    chart_title(say("board.ranks"), say("board.ranks_note", best=best))
     names = [
         say(f"board.column.{one}", unit=board.unit)
         for one in ("rank", "alias", "time", "gap", "checked")
@@ -243,23 +237,10 @@ def _ranks(board: Board, lines: list[Ranked]) -> None:
         )
         for one in lines
     ]
-    frame([dict(zip(names, row, strict=True)) for row in rows])
-
-
-def _empty(board: Board) -> bytes:
-    """Return an entry to fill in: every task at 0, or every job in group A."""
-    if board.lab == "six-tasks":
-        value: dict[str, object] = {task.id: 0 for task in hand_instance()[0].tasks}
-    else:
-        value = {job.id: "A" for job in shared_jobs().jobs}
-    record = {
-        "format": "topox-entry",
-        "version": 1,
-        "board": board.lab,
-        "alias": "",
-        board.field: value,
-    }
-    return (json.dumps(record, indent=1) + "\n").encode()
+    frame(
+        [dict(zip(names, row, strict=True)) for row in rows],
+        title=(say("board.ranks"), say("board.ranks_note", best=best)),
+    )
 
 
 MAX_LISTED = 12  # ids of which something is kept apart; the folders have all

@@ -5,16 +5,19 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
+from jinja2 import Environment, StrictUndefined
 from streamlit.delta_generator import DeltaGenerator
 
 from topox_core.check.report import CheckReport
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
+from topox_core.io.content import digest_of
 from topox_core.io.exports import TASK_COLUMNS, task_rows
 from topox_core.io.tables import harmless_on_screen, table_bytes
 from topox_core.model.critical_path import CriticalPath
@@ -125,6 +128,13 @@ def quiet(line: str | None) -> None:
 def write_html(html: str) -> None:
     """Write a text block, HTML made of our own words and escaped names, with its terms explained."""
     st.html(with_terms(html))
+
+
+def html_parts(template: Path, *used: Callable[..., str]) -> Any:
+    """Return the macros of a template of HTML, which may call ``escape`` and what it uses by its name."""
+    known = {one.__name__: one for one in (escape, *used)}
+    macros = Environment(undefined=StrictUndefined, trim_blocks=True)
+    return macros.from_string(template.read_text(encoding="utf-8"), known).module
 
 
 def button(
@@ -356,12 +366,31 @@ def task_table(
     return rows[(rows["start_ms"] <= window_ms[1]) & (rows["end_ms"] >= window_ms[0])]
 
 
-def editor(content: Content, **options: Any) -> None:
-    """Draw a table in which numbers can be changed; its text cannot be a formula, and is not to be changed."""
-    options = {"height": "content"} | options
-    st.data_editor(
-        without_formulas(pd.DataFrame(content)), hide_index=True, num_rows="fixed", **options
-    )
+def editor(
+    rows: Sequence[Mapping[str, Any]],
+    name: str,
+    take: Callable[[int, Mapping[str, Any]], object],
+    **options: Any,
+) -> None:
+    """Draw a table in which numbers can be changed; its text cannot be a formula, and is not to be changed.
+
+    Parameters
+    ----------
+    name
+        What its key begins with. It is a new table whenever it shows something else: what was edited
+        is in a page's choices, not in the widget.
+    take
+        Is given the number of each row that was edited, and by column what was put there.
+    """
+    key = f"{name}_{digest_of(rows)[:12]}"
+    options = {"height": "content", "on_change": _edited, "args": (key, take)} | options
+    table = without_formulas(pd.DataFrame(rows))
+    st.data_editor(table, key=key, hide_index=True, num_rows="fixed", **options)
+
+
+def _edited(key: str, take: Callable[[int, Mapping[str, Any]], object]) -> None:
+    for row, cells in st.session_state[key]["edited_rows"].items():
+        take(int(row), cells)
 
 
 def _explained(

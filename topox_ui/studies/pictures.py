@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from topox_core.fabrics.registry import FABRICS
-from topox_core.figures.networks.buying import Swinging, tornado
+from topox_core.figures.networks.buying import Swinging, swings_words, tornado
 from topox_core.figures.palette import Theme
 from topox_core.figures.studies.axes import MAX_LINES, measure_of_study, seed_lines, study_axis
 from topox_core.figures.studies.cells import HeatMap, heat_legend, heat_map
@@ -274,14 +274,7 @@ def tornado_section(view: View, theme: Theme, live: bool = False) -> None:
     chart(
         tornado(swings[:16], base, theme, of),
         f"tornado{'_few' if few else ''}{'_live' if live else ''}",
-        f"{capitalised(words.title)}, now {words.words(base)}: "
-        + "; ".join(
-            f"{one.name} "
-            + ", ".join(
-                f"{end[0]} gives {words.words(end[1])}" for end in (one.low, one.high) if end
-            )
-            for one in swings[:16]
-        ),
+        f"{capitalised(words.title)}, now {words.words(base)}: {swings_words(swings[:16], of)}",
         None if live else lambda: table,
         "In numbers",
     )

@@ -96,7 +96,7 @@ def test_the_61st_waits_until_somebody_leaves_or_sleeps() -> None:
     now[0] = 1000
     assert places.enter("a")  # a does something, c and d do not
     now[0] = 1201
-    assert places.enter("e") and len(places) == 2
+    assert places.enter("e")  # in place of both
     assert places.enter("c")  # who comes back finds a place while there is one
     assert not places.enter("d")
 
@@ -193,8 +193,14 @@ def test_answers_from_a_file_are_kept_apart_unless_this_class_signed_them(held) 
     classroom.brought_along(LAB, load_answers(dump_answers(forged, {}), "x"))
     assert classroom.keep_answers(LAB, forged) == say("classroom.brought")
     assert held.folder.answers_to(LAB.id) == (answers,) and held.folder.apart() == (forged,)
-    classroom.begun_here(LAB)
-    assert classroom.keep_answers(LAB, answers) == say("classroom.kept")
+    assert classroom.keep_answers(LAB, answers) == say("classroom.kept"), (
+        "a file of others is not hers"
+    )
+    practice = begin(LAB, "NET-401", "bob", at(0), seed=1)
+    assert classroom.keep_answers(LAB, practice) == say("classroom.practice")
+    assert classroom.keep_answers(LAB, forged) == say("classroom.brought"), (
+        "whatever was begun since"
+    )
 
 
 def test_the_lecturer_sees_what_is_kept_apart_and_lets_a_device_in(visit, held) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import streamlit as st
 
 from tests.conftest import some
 from tests.patience import wait_until
@@ -99,8 +98,7 @@ def test_an_edit_of_a_switch_is_taken_and_a_wrong_one_is_a_line(
     monkeypatch.setattr(BuyingState, "choose", lambda **one: kept.insert(0, kept[0].changed(**one)))
 
     def edited(row: int, column: str, value: object) -> BuyingState:
-        monkeypatch.setattr(st, "session_state", {"table": {"edited_rows": {row: {column: value}}}})
-        switches._edited("table")
+        switches._edited(row, {column: value})
         return kept[0]
 
     taken = "piezo.port_usd:260:300:1040"

@@ -3,10 +3,12 @@
 import json
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import streamlit as st
 
 from tests.topox_ui.conftest import (
     SCHEDULE,
@@ -29,7 +31,9 @@ from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.library.run_library import RunLibrary
 from topox_core.library.tables import RunComparison
 from topox_core.workloads.samples import load_sample
+from topox_ui.library.listing import RunsState, _ticked
 from topox_ui.library.side_by_side import execution_of, finding
+from topox_ui.shell.charts import _edited
 
 COMPARE, RUNS = "Compare", "Kept runs"
 
@@ -237,3 +241,18 @@ def test_runs_that_tie_are_the_fastest_together() -> None:
     said = finding(RunComparison(runs, (), ()))
     assert said.startswith("A and B are the fastest of 3 runs: <b>100")
     assert "C is the slowest" in said
+
+
+def test_a_tick_is_taken_by_its_row_and_the_oldest_choice_gives_way(monkeypatch) -> None:
+    kept = [RunsState(chosen=(1, 2, 3, 4))]
+    monkeypatch.setattr(RunsState, "now", lambda: kept[0])
+    monkeypatch.setattr(RunsState, "choose", lambda **one: kept.insert(0, kept[0].changed(**one)))
+
+    def ticked(row: int, on: bool) -> tuple[int, ...]:
+        edited = {"edited_rows": {row: {"Choose": on}}}
+        monkeypatch.setattr(st, "session_state", {"table": edited})
+        _edited("table", partial(_ticked, [7, 4, 3]))
+        return kept[0].chosen
+
+    assert ticked(0, True) == (2, 3, 4, 7)
+    assert ticked(1, False) == (2, 3, 7)

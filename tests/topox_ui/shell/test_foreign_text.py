@@ -257,7 +257,7 @@ def _tables_of_every_kind(formula):
     frame([{formula: formula}])
     frame({formula: [formula]})
     frame(table, css=table.map(lambda _: "color: red"))
-    editor(table)
+    editor(table.to_dict("records"), "edited", print)
 
 
 def test_a_table_that_is_coloured_or_edited_holds_no_formula_either():

@@ -63,6 +63,14 @@ SAVING = Swinging(
 )
 
 
+def swings_words(swings: Sequence[Swing], of: Swinging = SAVING) -> str:
+    """Return in words what a tornado shows: what each figure moves to, and what that gives."""
+    return "; ".join(
+        f"{one.name} " + ", ".join(f"{to} gives {of.words(value)}" for to, value in one.ends)
+        for one in swings
+    )
+
+
 def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = SAVING) -> go.Figure:
     """Return the swings of a number round its present value, the widest on top, each end labelled.
 

@@ -88,6 +88,8 @@ class Board:
         Returns the time of a value, or raises InputError with the first thing that is wrong.
     best_known
         What the core finds itself.
+    empty
+        Returns a value to fill in.
     """
 
     lab: str
@@ -95,6 +97,7 @@ class Board:
     unit: str
     checked: Callable[[Mapping[str, Any]], float]
     best_known: Callable[[], float]
+    empty: Callable[[], Mapping[str, Any]]
 
 
 @cache
@@ -147,6 +150,7 @@ BOARDS: Mapping[str, Board] = MappingProxyType(
             "ms",
             _hand_ms,
             cache(lambda: float(planned(*hand_instance()).makespan_ms)),
+            lambda: {task.id: 0 for task in hand_instance()[0].tasks},
         ),
         "time-division": Board(
             "time-division",
@@ -154,6 +158,7 @@ BOARDS: Mapping[str, Board] = MappingProxyType(
             "s",
             _round_s,
             cache(lambda: float(solve(shared_jobs(), TdmSettings("best-grouping")).round_s)),
+            lambda: {job.id: "A" for job in shared_jobs().jobs},
         ),
     }
 )
@@ -162,6 +167,11 @@ BOARDS: Mapping[str, Board] = MappingProxyType(
 def board_of(lab: str) -> Board:
     """Return the board of a lab; raises InputError where it has none."""
     return look_up(lab, BOARDS, "leaderboard", field="lab")
+
+
+def empty_entry(board: Board) -> bytes:
+    """Return an entry to fill in: every task at 0, or every job in group A."""
+    return FORM.written({"board": board.lab, "alias": "", board.field: board.empty()})
 
 
 def load_entry(data: bytes, file: str) -> Entry:

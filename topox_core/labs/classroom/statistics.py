@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from topox_core.errors import InputError, check_known, refuse_if, shown
+from topox_core.errors import InputError, refuse_if, shown
 from topox_core.io.tables import table_bytes
 from topox_core.labs.classroom.answers import Answers
 from topox_core.labs.classroom.marking import Marked, mark, read_answer
@@ -48,8 +48,8 @@ class QuestionStatistics:
         the truth of their seed.
     values
         Numbers, ascending; ``bins`` is empty where they are too few.
-    options
-        Of a choice: id and how many chose it.
+    options, options_again
+        Of a choice: id and how many chose it, before the discussion; after it where somebody voted again.
     right, right_again
         Share that is right at the first and at the second lock; None without answers.
     mistakes
@@ -66,6 +66,7 @@ class QuestionStatistics:
     values: tuple[float, ...]
     bins: tuple[Bin, ...]
     options: tuple[tuple[str, int], ...]
+    options_again: tuple[tuple[str, int], ...]
     right: float | None
     right_again: float | None
     mistakes: tuple[tuple[str, int], ...]
@@ -115,12 +116,6 @@ def question_statistics(
     read, again = _marked(lab, question, firsts), _marked(lab, question, seconds)
     relative = depends_on_student(lab, question) and any(seed != CLASS_SEED for _, seed, _ in read)
     values = _numbers(lab, question, [(value, seed) for value, seed, _ in read], relative)
-    chosen = Counter(
-        option
-        for value, _, _ in read
-        if question.type in ("choice", "multi")
-        for option in ([value] if isinstance(value, str) else value)
-    )
     said = Counter(marked.say for _, _, marked in read if not marked.right and marked.say)
     return QuestionStatistics(
         question.id,
@@ -129,12 +124,26 @@ def question_statistics(
         relative,
         values,
         histogram(values),
-        tuple((option.id, chosen[option.id]) for option in question.options),
+        _chosen(question, read),
+        _chosen(question, again) if again else (),
         _share(read),
         _share(again),
         tuple(said.most_common(MAX_MISTAKES)),
         all(_key(lab, question, seed) == _key(lab, question, CLASS_SEED) for _, seed, _ in read),
     )
+
+
+def _chosen(
+    question: Question, given: Sequence[tuple[Any, int, Marked]]
+) -> tuple[tuple[str, int], ...]:
+    """Return how many chose each option of a question, if it has any."""
+    chosen = Counter(
+        option
+        for value, _, _ in given
+        if question.type in ("choice", "multi")
+        for option in ([value] if isinstance(value, str) else value)
+    )
+    return tuple((option.id, chosen[option.id]) for option in question.options)
 
 
 def _key(lab: Lab, question: Question, seed: int) -> Any:
@@ -236,7 +245,7 @@ def statistics_html(lab: Lab, every: Sequence[QuestionStatistics]) -> str:
         question = lab.question(one.question)
         screen = lab.screens[lab.screen_of(question.id)]
         text = filled(lab, screen, question.text, CLASS_SEED, words)
-        sections.append((one, text, _spread(lab, question, one, words)))
+        sections.append((one, text, spread_of(lab, question, one, words)))
     return on_paper(
         "statistics.html",
         title=f"{words.resolved(lab.title)} · {words.say('stats.title')}",
@@ -247,7 +256,7 @@ def statistics_html(lab: Lab, every: Sequence[QuestionStatistics]) -> str:
     )
 
 
-def _spread(
+def spread_of(
     lab: Lab, question: Question, one: QuestionStatistics, words: Texts
 ) -> list[tuple[str, int]]:
     """Return what was answered and how often: options, intervals, or the numbers themselves where they are few."""
@@ -350,15 +359,8 @@ def slides(lab: Lab) -> tuple[Slide, ...]:
 
 
 def slide_of(every: Sequence[Slide], place: str, show: str = "ask") -> int:
-    """Return the number of a slide; of a place that is not shown so, its first.
-
-    Raises
-    ------
-    InputError
-        If there is no such place.
-    """
-    check_known(place, dict.fromkeys(one.place for one in every), "slide", field="present.q")
-    numbers = [at for at, one in enumerate(every) if one.place == place]
+    """Return the number of a slide: of a place that is not shown so its first, of no place the first of all."""
+    numbers = [at for at, one in enumerate(every) if one.place == place] or [0]
     return next((at for at in numbers if every[at].show == show), numbers[0])
 
 

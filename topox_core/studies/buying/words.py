@@ -407,10 +407,9 @@ def as_record(answer: Answer) -> dict[str, Any]:
 def swing_rows(answer: Answer) -> list[Mapping[str, Any]]:
     """Return the tornado as a table."""
     return [
-        {"figure": one.name, "to": end[0], "saves (%)": 100 * end[1]}
+        {"figure": one.name, "to": to, "saves (%)": 100 * saved}
         for one in answer.swings or ()
-        for end in (one.low, one.high)
-        if end is not None
+        for to, saved in one.ends
     ]
 
 
