@@ -26,7 +26,6 @@ MAY_USE = {
         "model.cluster",
         "model.task_graph",
         "tdm.model.jobs",
-        "tdm.model.round",
     },
     "tdm": GROUND | {"schedule"},
     "worker": GROUND | {"schedule"},

@@ -317,12 +317,12 @@ def study_rail_delay(
     """
     from topox_core.rails import presets
     from topox_core.rails.builder import build
-    from topox_core.rails.delay import DELAYS_MS, iteration_source, study
+    from topox_core.rails.delay import RAIL_DELAYS_MS, iteration_source, study
     from topox_core.rails.iteration import Rail
 
     job = presets.changed(presets.preset(preset), changes)
     source = iteration_source(build(job, fold=True), Rail(nic_gbps=job.machine.network_gbps))
-    return study(source, DELAYS_MS if delays_ms is None else delays_ms)
+    return study(source, RAIL_DELAYS_MS if delays_ms is None else delays_ms)
 
 
 def share_fabric(

@@ -36,6 +36,7 @@ from topox_core.errors import errors_in_file, needed, refuse_if
 from topox_core.io.content import record_of
 from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, gpus
 from topox_core.schema.fields import fields_of
+from topox_core.training.plan import ORDERS
 
 if TYPE_CHECKING:
     from topox_core.rails.delay import DelayStudy, Source
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     Option("--stages P", whole, "pipeline stages", required=True),
     Option("--microbatches M", whole, "micro-batches of an iteration", required=True),
     Option(
-        "--schedule 1f1b|afab|interleaved",
+        f"--schedule {'|'.join(ORDERS)}",
         str,
         "order of the passes (default 1f1b; afab: all forward, then all backward)",
         "1f1b",

@@ -421,7 +421,7 @@ def with_edits(base: Catalogue, words: str) -> Catalogue:
         except (IndexError, ValueError):
             raise InputError(
                 f"must be part:dollars:watts, separated by commas (got {shown(one)})",
-                field="cost_parts",
+                field="cost.parts",
             ) from None
         part = next((part for part in base.parts if part.id == name), None)
         # A link rounds to nine digits: what only differs by that is not an edit.

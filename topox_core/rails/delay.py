@@ -236,7 +236,7 @@ def answer(question: Question) -> Answer:
     return simulation(key.job, key.rail).run(messages=0 if key.what == UNDISTURBED else 500)
 
 
-DELAYS_MS = tuple(delay for delay in cluster.DELAYS_MS if delay == 0 or 1 <= delay <= 1000)
+RAIL_DELAYS_MS = tuple(delay for delay in cluster.DELAYS_MS if delay == 0 or 1 <= delay <= 1000)
 MAX_DELAYS = 200
 # A delay is found to one part in a thousand, finer than any switch is specified.
 CLOSE = 1e-3
@@ -359,7 +359,7 @@ def execution_source(execution: Execution) -> Source:
     return iteration_source(iteration, Rail(), duration_ms)
 
 
-def study(source: Source, delays_ms: Sequence[float] = DELAYS_MS) -> DelayStudy:
+def study(source: Source, delays_ms: Sequence[float] = RAIL_DELAYS_MS) -> DelayStudy:
     """Return iteration times over delays, ascending.
 
     Raises

@@ -239,3 +239,53 @@ class Settings:
         record["clock"] = "slots" if self.on_slots else "continuous"
         del record["lowering"]
         return {**record, "free": list(self.free), **self.lowering.as_record()}
+
+
+@dataclass(frozen=True)
+class TimeShares:
+    """Who has how much of a solve's time: seconds at most, and shares of what is left unless another whole is named.
+
+    docs/scheduling.md has what other values were measured to give.
+    """
+
+    # Before any engine: a short search, then bounds by propagation; where CP-SAT learns it decides soon itself.
+    root_search_s: float = 0.05
+    root_bounds_s: float = 0.2
+    root_bounds_learning_s: float = 0.1
+    # Bounds beside the engines: counting ancestors, then propagation; above 500 tasks more of the time
+    # where all can be tried in it, less where not, since most rises come first.
+    ancestors_share: float = 0.5
+    propagation_share: float = 0.25
+    propagation_many_share: float = 0.45
+    propagation_short_share: float = 0.1
+    many_s_per_task: float = 0.005
+    # With set-ups propagation knows them from heads and tails only.
+    set_up_bounds_s: float = 0.5
+    # Of one model: narrowing its windows; its age, after which it is begun anew, twice as old each time.
+    windows_share: float = 0.1
+    model_age_s: float = 2.0
+    # Where eq. 7 can bind, the model whose bounds hold.
+    relaxed_share: float = 0.5
+    # The whole model with set-ups before neighbourhoods; one neighbourhood.
+    whole_first_s: float = 1.0
+    neighbourhood_s: float = 1.0
+    # HiGHS looks for a schedule as short as the bound.
+    reach_share: float = 0.4
+    # Of an engine's whole limit, after which no plan of a stricter reading is begun: on a large graph
+    # such plans, one core at a time, would leave no time for search and bounds.
+    stricter_share: float = 0.03
+    # Without gain, before the search gives way to exact engines: on small problems, which engines
+    # decide, and on larger ones, where the search often finds the last slot.
+    search_idle_s: float = 0.1
+    search_idle_s_per_pair: float = 1e-4
+    # How often the search turns its best schedule into a plan.
+    publish_s: float = 0.1
+    # Saving circuit changes once the makespan is proved; without saving one.
+    saving_s: float = 1.0
+    saving_idle_s: float = 0.2
+    saving_idle_s_per_task: float = 0.001
+    # What an engine may need to come to an end; then it is ended.
+    overtime_s: float = 0.15
+
+
+TIME = TimeShares()

@@ -30,7 +30,7 @@ from topox_core.schedule.rcpsp.reduction import ports_on_switch
 from topox_core.schedule.results.report import infeasible, to_continuous_result, to_result
 from topox_core.schedule.results.result import Result, TracePoint
 from topox_core.schedule.results.source import LOADS, TraceSource
-from topox_core.schedule.settings import Settings
+from topox_core.schedule.settings import TIME, Settings
 
 
 def stricter(settings: Settings, cluster: Cluster) -> tuple[Settings, ...]:
@@ -94,9 +94,6 @@ def _bound_ms(prepared: Prepared) -> float:
 
 
 OnPoint = Callable[[TracePoint], None]
-# The part of an engine's time limit after which no plan of a stricter reading is begun: on a large
-# graph such plans, one core at a time, would leave no time for search and bounds.
-STRICTER_SHARE = 0.03
 
 
 def solve(
@@ -210,7 +207,7 @@ def _planned(
     settings = prepared.settings
     ended = late = any_of(stop, AfterSeconds(settings.time_limit_s, began, working_s))
     if settings.engine != "list":
-        share_s = STRICTER_SHARE * settings.time_limit_s
+        share_s = TIME.stricter_share * settings.time_limit_s
         late = any_of(ended, AfterSeconds(share_s, began, working_s))
 
     def note(incumbent_ms: float, bound_ms: float, source: TraceSource) -> None:

@@ -11,7 +11,12 @@ from topox_core.economics.comparison import MOVED_PARTS
 from topox_core.economics.networks import Counting
 from topox_core.economics.price_sets import DEFAULT_SET, price_set
 from topox_core.errors import InputError
-from topox_core.fabrics.crossover.sweep import DEGREES, DELAYS_MS, SPEEDS_GBPS, with_degree
+from topox_core.fabrics.crossover.sweep import (
+    MAP_DEGREES,
+    MAP_DELAYS_MS,
+    MAP_SPEEDS_GBPS,
+    with_degree,
+)
 from topox_core.fabrics.registry import MAPPED
 from topox_core.io.content import read
 from topox_core.io.sample_folder import SAMPLE_FOLDER
@@ -178,8 +183,8 @@ READY: Mapping[str, Ready] = {
         _SAMPLE,
         {
             "axes": [
-                {"key": "cluster.port_gbps", "values": list(SPEEDS_GBPS)},
-                {"key": "cluster.reconfiguration_ms", "values": list(DELAYS_MS)},
+                {"key": "cluster.port_gbps", "values": list(MAP_SPEEDS_GBPS)},
+                {"key": "cluster.reconfiguration_ms", "values": list(MAP_DELAYS_MS)},
                 {"key": "fabric", "values": list(MAPPED)},
             ],
             "measures": ["iteration_ms", "bound_ms", "changes", "dark_share"],
@@ -192,8 +197,8 @@ READY: Mapping[str, Ready] = {
         _SAMPLE,
         {
             "axes": [
-                {"key": "cluster.degree", "values": list(DEGREES[:5])},
-                {"key": "cluster.port_gbps", "values": list(SPEEDS_GBPS)},
+                {"key": "cluster.degree", "values": list(MAP_DEGREES[:5])},
+                {"key": "cluster.port_gbps", "values": list(MAP_SPEEDS_GBPS)},
                 {"key": "fabric", "values": ["fat_tree", "static", "scheduled"]},
             ],
         },
@@ -226,7 +231,7 @@ READY: Mapping[str, Ready] = {
         _RAIL,
         {
             "axes": [
-                {"key": "rails.reconfiguration_ms", "values": list(rail_delay.DELAYS_MS)},
+                {"key": "rails.reconfiguration_ms", "values": list(rail_delay.RAIL_DELAYS_MS)},
                 {"key": "rails.control", "values": list(reversed(RAIL_CONTROLS))},
             ],
         },

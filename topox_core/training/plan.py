@@ -164,7 +164,8 @@ class Plan:
         return plural(self.microbatches, "microbatch", "microbatches").replace(NBSP, " ")
 
 
-ORDERS = ("1f1b", "afab", "interleaved")
+# The orders of passes, each with its words.
+ORDERS = {"1f1b": "1F1B", "afab": "all forward, all backward", "interleaved": "interleaved"}
 RECOMPUTE = ("none", "selective", "full")
 ATTENTION = ("flash", "full")
 TENSOR_OVERLAP = ("none", "backward")
@@ -218,7 +219,9 @@ class Schedule:
     order: Annotated[
         str,
         plain_setting(
-            "Order", "order of the passes; afab is all forward, then all backward", choices=ORDERS
+            "Order",
+            "order of the passes; afab is all forward, then all backward",
+            choices=tuple(ORDERS),
         ),
     ] = "1f1b"
     virtual: Annotated[
@@ -312,11 +315,7 @@ class Schedule:
     @property
     def words(self) -> str:
         """The order, and what is computed again, in words."""
-        order = {
-            "1f1b": "1F1B",
-            "afab": "all forward, all backward",
-            "interleaved": f"interleaved x{self.virtual}",
-        }[self.order]
+        order = ORDERS[self.order] + (f" x{self.virtual}" if self.virtual > 1 else "")
         again = {"none": "", "selective": ", scores recomputed", "full": ", recomputed in full"}
         return order + again[self.recompute]
 

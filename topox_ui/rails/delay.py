@@ -33,8 +33,8 @@ from topox_ui.state.widgets import tick
 # Those that no eye can tell apart are one row of the table, at the slowest of them.
 FAST = tuple(one for one in TECHNOLOGIES if one.reconfiguration_ms < MIN_MS)
 GROUPS = (FAST, *((one,) for one in TECHNOLOGIES if one not in FAST))
-DELAYS_MS = (0.0, 0.1, 0.5, 1.0, 5.0, 10.0, 50.0, 200.0, 500.0, 1000.0, 3000.0)
-EVERY_MS = {*DELAYS_MS, *(group[-1].reconfiguration_ms for group in GROUPS)}
+CURVE_MS = (0.0, 0.1, 0.5, 1.0, 5.0, 10.0, 50.0, 200.0, 500.0, 1000.0, 3000.0)
+EVERY_MS = {*CURVE_MS, *(group[-1].reconfiguration_ms for group in GROUPS)}
 MOST = 10.0  # as a share: beyond, the table says no more than that
 Curves = dict[str, Curve]
 BESIDE = (

@@ -15,6 +15,7 @@ from topox_core.rails.technologies import TECHNOLOGIES, fits, technology
 from topox_core.rails.window_lengths import WindowList, load_windows
 from topox_core.text.numbers import delay_label, plural, time
 from topox_core.training.job import Job
+from topox_core.training.plan import ORDERS
 from topox_ui.shell.charts import file_box, quiet
 from topox_ui.state.loading import OWN_WINDOWS, loaded, loaded_job, own_job, scenario
 from topox_ui.state.session import PageState, one_of, put
@@ -35,7 +36,6 @@ DEGREES = {
     "microbatches": "Microbatches",
     "virtual_stages": "Virtual stages",
 }
-SCHEDULES = {"1f1b": "1F1B", "afab": "all forward", "interleaved": "interleaved"}
 CONTROLS = {"on_demand": "on demand", "provisioned": "provisioned"}
 SECTIONS = {
     "windows": "Windows",
@@ -64,7 +64,7 @@ class RailsState(create_model("Degrees", __base__=PageState, **OF_DEGREES)):  # 
     }
 
     source: Annotated[str, one_of((*PRESETS, JOB, SCENARIO, MEASURED, UPLOAD))] | None = None
-    schedule: Annotated[str, one_of(SCHEDULES)] | None = None
+    schedule: Annotated[str, one_of(ORDERS)] | None = None
     nic_gbps: Amount | None = None
     iteration_ms: Amount | None = None
 
@@ -364,7 +364,7 @@ def _degrees(base: Job) -> None:
         "Schedule",
         RailsState,
         "schedule",
-        SCHEDULES,
+        ORDERS,
         value=schedule,
         take=lambda name: RailsState.choose(schedule=name, virtual_stages=None),
     )

@@ -16,6 +16,7 @@ from topox_core.rails.window_lengths import by_traffic
 from topox_core.rails.windows import FORMULA_NOTE, windows_by_formula, windows_by_stage
 from topox_core.text.numbers import count, plural, short, time
 from topox_core.training.job import Job
+from topox_core.training.plan import ORDERS
 from topox_ui.rails.delay import curves_of, delay_chart, delay_figure, switch_table
 from topox_ui.rails.finding import KICKER, answer_first, needed_ms
 from topox_ui.rails.first_screen import (
@@ -34,7 +35,7 @@ from topox_ui.rails.reference import (
     source_words,
 )
 from topox_ui.rails.rivals import experts_section, rivals_section
-from topox_ui.rails.state import SCHEDULES, SECTIONS, RailsState, controls, reset
+from topox_ui.rails.state import SECTIONS, RailsState, controls, reset
 from topox_ui.rails.subject import Pattern, Simulated, Subject, answered, known, simulate, subject
 from topox_ui.shell.charts import (
     Content,
@@ -129,7 +130,7 @@ def _counts(pattern: Pattern, job: Job, theme: Theme) -> None:
         },
         title=(
             "How many windows?",
-            f"one GPU of each stage, {SCHEDULES[job.schedule.order]}, {job.plan.microbatches} microbatches; counted in the order of "
+            f"one GPU of each stage, {ORDERS[job.schedule.order]}, {job.plan.microbatches} microbatches; counted in the order of "
             "its communications, beside the paper's formula",
         ),
     )

@@ -33,7 +33,7 @@ from topox_core.fabrics.controllers.gated_iterations import (
 )
 from topox_core.fabrics.crossover.map_run import run_call
 from topox_core.fabrics.crossover.passed_plans import Passed, PassedPlan
-from topox_core.fabrics.crossover.sweep import DELAYS_MS, SPEEDS_GBPS
+from topox_core.fabrics.crossover.sweep import MAP_DELAYS_MS, MAP_SPEEDS_GBPS
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS, SPOKEN
 from topox_core.fabrics.run import FabricRequest, JobRequest
@@ -161,7 +161,7 @@ def test_the_map_is_computed_beside_the_page_without_being_asked_for_and_for_all
     # Who has no pointer chooses a point from a list, and the sliders go there as after a click.
     point = control(at, "map_point")
     places = [one for one in point.options if one[0].isdigit()]
-    assert len(places) == len(DELAYS_MS) * len(SPEEDS_GBPS)
+    assert len(places) == len(MAP_DELAYS_MS) * len(MAP_SPEEDS_GBPS)
     unbroken(point.select(next(one for one in places if one.startswith("800G, 50 ms: "))).run())
     moved = (control(at, "port_gbps").value, control(at, "reconfiguration_ms").value)
     assert moved == (800.0, 50.0)

@@ -17,9 +17,9 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.settings import Settings
 
 # The usual map: delays 1, 2, 5 in a decade where the answer usually turns.
-DELAYS_MS = (0.0, 0.001, 0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
-SPEEDS_GBPS = (25.0, 50.0, 100.0, 200.0, 400.0, 800.0)
-DEGREES = (1, 2, 3, 4, 6, 8)
+MAP_DELAYS_MS = (0.0, 0.001, 0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+MAP_SPEEDS_GBPS = (25.0, 50.0, 100.0, 200.0, 400.0, 800.0)
+MAP_DEGREES = (1, 2, 3, 4, 6, 8)
 
 By = Literal["port_gbps", "degree"]
 Doubt = Literal["", "gap", "rounding"]
@@ -260,15 +260,15 @@ def with_degree(cluster: Cluster, degree: int) -> Cluster:
 def usual_axes(cluster: Cluster, by: By) -> Axes:
     """Return the points of a cluster's map: the usual delays, with port speeds or degrees that its own fits among."""
     own = cluster.port_gbps
-    values: tuple[float, ...] = SPEEDS_GBPS
+    values: tuple[float, ...] = MAP_SPEEDS_GBPS
     if by == "degree":
         each = 1 if cluster.ports_per_server == cluster.switches else cluster.switches
-        own, values = float(cluster.ports_per_server), tuple(float(each * k) for k in DEGREES)
+        own, values = float(cluster.ports_per_server), tuple(float(each * k) for k in MAP_DEGREES)
     elif own < values[0]:
-        values = tuple(own * 2.0**k for k in range(len(SPEEDS_GBPS)))
+        values = tuple(own * 2.0**k for k in range(len(MAP_SPEEDS_GBPS)))
     elif own > values[-1]:
-        values = (*SPEEDS_GBPS[1:], own)
-    return Axes(DELAYS_MS, values, by, min(values, key=lambda value: abs(value - own)))
+        values = (*MAP_SPEEDS_GBPS[1:], own)
+    return Axes(MAP_DELAYS_MS, values, by, min(values, key=lambda value: abs(value - own)))
 
 
 def swept_options(options: FabricOptions, cluster: Cluster) -> FabricOptions:

@@ -27,7 +27,7 @@ from topox_core.figures.template import (
 )
 from topox_core.labs.generators.four_jobs import GROUPINGS, LONGER_TRAINING, NAMES, FourJobs
 from topox_core.labs.generators.rails import DELAY_MS, MINE, OTHER, Price, Windows
-from topox_core.rails.delay import DELAYS_MS, on_demand_ms, provisioned_ms
+from topox_core.rails.delay import RAIL_DELAYS_MS, on_demand_ms, provisioned_ms
 from topox_core.rails.iteration import Window
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.text.numbers import money, percent
@@ -246,7 +246,7 @@ def _spans(one: Windows) -> tuple[Window, ...]:
 def delay_costs(asking: Asking, one: Windows) -> list[Picture]:
     """Return what a switch adds to the iteration over its delay, with the products and the limit."""
     now = float(asking.value or DELAY_MS)
-    delays = tuple(sorted({*DELAYS_MS, now}))
+    delays = tuple(sorted({*RAIL_DELAYS_MS, now}))
     base, lengths = float(one.base_ms), one.lengths_ms
     curves = [
         Curve(control, base, delays, tuple(cost(base, lengths, delay) for delay in delays))

@@ -29,6 +29,7 @@ from topox_core.schedule.kernels.propagation import (
 from topox_core.schedule.kernels.tasks import Precedence
 from topox_core.schedule.rcpsp.problem import Int, Problem
 from topox_core.schedule.results.source import HEADS_AND_TAILS, PROPAGATION
+from topox_core.schedule.settings import TIME
 
 # Single starts of larger problems are not tried: a pass would take longer than it saves.
 SHAVED_TASKS = 4000
@@ -39,12 +40,6 @@ MAX_MOMENTS = 20_000
 ENERGY_TASKS, TRIAL_ENERGY_TASKS = 1000, 150
 PASSES = 3
 PROPAGATION_BY = "propagation: no shorter schedule fits its time windows"
-# Shares of the time left: to raise the bound by propagation, above 500 tasks in a minute or in less
-# (most rises come first), and to narrow the windows of one model.
-BOUND_SHARE, MANY_SHARE, FIRST_SHARE, MANY_S_A_TASK = 0.25, 0.45, 0.1, 0.005
-WINDOWS_SHARE = 0.1
-CONES_SHARE = 0.5
-SET_UPS_S = 0.5  # for propagation where set-ups count, which it knows from heads and tails only
 # Ancestors counted at first, by how much more next, and how much longer that takes.
 FIRST_NEAR, GROWTH, LONGER = 100, 4, 3
 
@@ -186,14 +181,18 @@ def raise_bounds(known: BestKnown, stop: Stop) -> None:
 def _share(tasks: int, left_s: float) -> float:
     """Return the share of the time for bounds by propagation: of many tasks more where all can be tried, less where not."""
     if not SMALL_TASKS < tasks <= SHAVED_TASKS:
-        return BOUND_SHARE
-    return MANY_SHARE if BOUND_SHARE * left_s >= MANY_S_A_TASK * tasks else FIRST_SHARE
+        return TIME.propagation_share
+    return (
+        TIME.propagation_many_share
+        if TIME.propagation_share * left_s >= TIME.many_s_per_task * tasks
+        else TIME.propagation_short_share
+    )
 
 
 def raise_bounds_with_set_ups(known: BestKnown, stop: Stop) -> None:
     """Raise the bound by heads and tails that count set-ups, then by propagation within them."""
     _count_ancestors(known, near_of(known.problem, FIRST_NEAR))
-    _by_propagation(known, min(SET_UPS_S, BOUND_SHARE * known.left_s), stop)
+    _by_propagation(known, min(TIME.set_up_bounds_s, TIME.propagation_share * known.left_s), stop)
 
 
 def _by_propagation(known: BestKnown, seconds: float, stop: Stop) -> None:
@@ -221,7 +220,7 @@ def _by_cones(known: BestKnown, stop: Stop) -> None:
         began = time.monotonic()
         _count_ancestors(known, near)
         took = time.monotonic() - began
-        if near >= known.problem.n or LONGER * took > CONES_SHARE * known.left_s:
+        if near >= known.problem.n or LONGER * took > TIME.ancestors_share * known.left_s:
             break
         near *= GROWTH
 
@@ -250,7 +249,7 @@ def narrow_windows(
         return given
     if not thorough or not propagator.shaves:
         return propagator.propagated(given, horizon)
-    deadline = time.monotonic() + WINDOWS_SHARE * known.left_s
+    deadline = time.monotonic() + TIME.windows_share * known.left_s
     return propagator.propagated(
         given,
         horizon,

@@ -34,15 +34,14 @@ from topox_core.schedule.engines.engine import (
 from topox_core.schedule.engines.set_up_neighbourhoods import search_with_set_ups
 from topox_core.schedule.rcpsp.problem import Problem
 from topox_core.schedule.results.source import ENGINES, PROPAGATION
+from topox_core.schedule.settings import TIME
 
 SOURCE = ENGINES["cpsat"]
 BOUND_BY = "constraint search (CP-SAT)"
 BOUND_WITH_SET_UPS_BY = "constraint search with set-ups (CP-SAT)"
-PATIENCE_S = 2.0  # a model that is older is begun anew; twice as much each time
-# The whole model with set-ups has so long; while the relative gap is wider than this, neighbourhoods
-# come next, until so many of them in a row have brought nothing.
-WHOLE_FIRST_S, NARROW, FRUITLESS = 1.0, 0.05, 30
-RELAXED_SHARE = 0.5  # of the time, where eq. 7 can bind, for the model whose bounds hold
+# While the relative gap is wider than this, neighbourhoods come after the whole model with set-ups, until so
+# many of them in a row have brought nothing.
+NARROW, FRUITLESS = 0.05, 30
 
 
 def solve_cpsat(
@@ -107,7 +106,7 @@ def _whole(
     over
         Whether to end sooner.
     """
-    patience_s = PATIENCE_S
+    patience_s = TIME.model_age_s
     while known.goes_on(until_s) and not over():
         horizon = known.makespan if hinted else known.makespan - known.step
         given = narrow_windows(known, horizon, known.over, thorough)
@@ -174,9 +173,9 @@ def _solve_on_ports(known: BestKnown) -> None:
     def far() -> bool:
         """Whether a proof is too far away for a search of the whole model that has had its second."""
         wide = known.makespan - known.bound > NARROW * known.makespan
-        return wide and known.elapsed_s > WHOLE_FIRST_S
+        return wide and known.elapsed_s > TIME.whole_first_s
 
-    until_s = known.elapsed_s + known.left_s * (RELAXED_SHARE if may_fill else 1.0)
+    until_s = known.elapsed_s + known.left_s * (TIME.relaxed_share if may_fill else 1.0)
     ended = False
     if nearby and net.ports_each_way > 1:  # orders alone are decided sooner as a whole
         ended = search(until_s, far)

@@ -21,10 +21,10 @@ from topox_core.schedule.engines.engine import (
 from topox_core.schedule.engines.step_model import StepModel
 from topox_core.schedule.rcpsp.problem import Int, Problem
 from topox_core.schedule.results.source import ENGINES, PROPAGATION
+from topox_core.schedule.settings import TIME
 
 SOURCE = ENGINES["highs"]
 BOUND_BY = "branch and bound (HiGHS, step formulation)"
-REACH_SHARE = 0.4  # of the time left, to look for a schedule as short as the bound
 MAX_COLUMNS = 1_000_000  # such a model is built in seconds and takes a gigabyte
 # A dual bound this little above a whole number is that number, rounding errors apart.
 TOLERANCE = 1e-6
@@ -65,7 +65,7 @@ def solve_highs(
             file="settings",
             field="engine",
         )
-    reaching_s = known.elapsed_s + REACH_SHARE * known.left_s
+    reaching_s = known.elapsed_s + TIME.reach_share * known.left_s
     while known.goes_on(reaching_s):
         before = known.bound
         last_length = known.bound >= known.makespan - known.step

@@ -16,10 +16,10 @@ from topox_core.schedule.engines.cpsat_model import Choice, Model, Value
 from topox_core.schedule.engines.disjunctions import Bools, pairs_in_turn
 from topox_core.schedule.rcpsp.problem import Int32, Problem
 from topox_core.schedule.results.source import TraceSource
+from topox_core.schedule.settings import TIME
 
 SOURCE = TraceSource("neighbourhoods", "CP-SAT neighbourhoods with set-ups")
 FREE_TASKS, FEWEST, MAX = 40, 10, 400
-ROUND_S = 1.0  # at most, for one neighbourhood
 GROWS, SHRINKS = 1.1, 0.8
 
 
@@ -106,13 +106,13 @@ def search_with_set_ups(known: BestKnown, fruitless: float) -> None:
         free = _neighbours(known.solution, problem.duration, round(size), rng)
         model = TurnModel(problem, given, known.bound, horizon, known.solution, free)
         began, shortest = time.monotonic(), known.makespan
-        until_s = min(known.elapsed_s + ROUND_S, limit_s)
+        until_s = min(known.elapsed_s + TIME.neighbourhood_s, limit_s)
         ended = known.search(model.solve, horizon, until_s, never, SOURCE, "")
         in_vain += 1
         if known.makespan < shortest:
             in_vain = 0
         else:
-            quick = ended != "stopped" and time.monotonic() - began < ROUND_S / 2
+            quick = ended != "stopped" and time.monotonic() - began < TIME.neighbourhood_s / 2
             size = min(MAX, size * GROWS) if quick else max(FEWEST, size * SHRINKS)
 
 

@@ -24,15 +24,10 @@ from topox_core.schedule.planning.planner import Planner, SchedulePlan
 from topox_core.schedule.rcpsp.problem import Problem
 from topox_core.schedule.results.result import TracePoint
 from topox_core.schedule.results.source import HEADS_AND_TAILS, LOADS, TraceSource
+from topox_core.schedule.settings import TIME
 
-OVERTIME_S = 0.15  # what an engine may need to come to an end; then it is ended
-PUBLISH_S = 0.1  # how often the search turns its best schedule into a plan
 JOIN_S = 0.3
-# Seconds without gain after which the search gives way to exact engines: on small problems, which engines decide, and
-# per pair of tasks on larger ones, where the search often finds the last slot; how much it gives way.
-IDLE_S, IDLE_A_PAIR_S, LOWEST = 0.1, 1e-4, 19
-# What saving circuit changes may take once the makespan is proved; how much of that without saving one, and more a task.
-SAVING_S, FRUITLESS_S, FRUITLESS_A_TASK_S = 1.0, 0.2, 0.001
+LOWEST = 19  # the niceness of a search that gives way
 
 Start = Callable[[str, Problem, Limits], SolverProcess]
 
@@ -281,9 +276,9 @@ class Portfolio:
             self.planner.ports is not None
             and self.plan.makespan <= self.bound
             and self.plan.changes > 0
-            and self.elapsed_s < min(SAVING_S, self.limits.time_limit_s)
+            and self.elapsed_s < min(TIME.saving_s, self.limits.time_limit_s)
             and self.elapsed_s - self._moved_s
-            < FRUITLESS_S + FRUITLESS_A_TASK_S * self.planner.problem.n
+            < TIME.saving_idle_s + TIME.saving_idle_s_per_task * self.planner.problem.n
         )
 
     def _over(self) -> bool:
@@ -298,7 +293,7 @@ class Portfolio:
             )
         # An engine that was asked for by name decides; beside ``auto`` the search goes on alone.
         alone = self._thread is None or not self._thread.is_alive() or self.engine != "auto"
-        return over >= OVERTIME_S or (ended and (alone or over >= 0))
+        return over >= TIME.overtime_s or (ended and (alone or over >= 0))
 
     def _end(self) -> None:
         self._enough.set()
@@ -333,7 +328,9 @@ class Portfolio:
         published, published_s = search.cost, 0.0
         gave_way, gained_s = self._process is None and not self.gives_way, time.monotonic()
         patience_s = (
-            IDLE_S if planner.problem.n < LEARNING_TASKS else IDLE_A_PAIR_S * planner.problem.n**2
+            TIME.search_idle_s
+            if planner.problem.n < LEARNING_TASKS
+            else TIME.search_idle_s_per_pair * planner.problem.n**2
         )
         while not stop() and not search.finished:
             while not self._better.empty():
@@ -344,7 +341,7 @@ class Portfolio:
             if not gave_way and time.monotonic() - gained_s > patience_s:
                 gave_way = True
                 lower_priority(LOWEST)
-            if search.cost < published and time.monotonic() - published_s > PUBLISH_S:
+            if search.cost < published and time.monotonic() - published_s > TIME.publish_s:
                 published, published_s = search.cost, time.monotonic()
                 self._plans.put(search.best_plan())
         if search.cost < published:

@@ -18,17 +18,16 @@ from topox_core.schedule.planning.continuous import ContinuousPlans
 from topox_core.schedule.planning.fine_clock import EXACT, FineClock, continuous_bound
 from topox_core.schedule.planning.local_search import LocalSearch, Pace
 from topox_core.schedule.planning.planner import Planner, Prepared, SchedulePlan
-from topox_core.schedule.planning.portfolio import OVERTIME_S, Portfolio, RaisedBound, Team
+from topox_core.schedule.planning.portfolio import Portfolio, RaisedBound, Team
 from topox_core.schedule.results.report import to_continuous_result, to_result
 from topox_core.schedule.results.result import MET, FixedCircuits, Result, TracePoint, gap
 from topox_core.schedule.results.source import ENGINES, HEADS_AND_TAILS, LOADS, TraceSource
+from topox_core.schedule.settings import TIME
 from topox_core.text.numbers import percent, seconds
 
 POLL_S = 0.02
 LOADING_S = 10.0  # what an engine may take to load; on two idle cores 0.7 s
 ROOT_TASKS = 600  # up to so many tasks bounds are raised by propagation
-# Seconds of that: where CP-SAT only learns it decides soon itself, and the sooner the earlier it starts.
-ROOT_S, LEARNT_SOON_S, ROOT_SEARCH_S = 0.2, 0.1, 0.05
 
 
 class Proof:
@@ -232,7 +231,7 @@ class Proof:
             if bound.ms <= self.incumbent_ms * (1 + EXACT):
                 plans.raise_bound(bound)
         late = self._solving_s - self.prepared.settings.time_limit_s
-        if self._closed or late > OVERTIME_S:
+        if self._closed or late > TIME.overtime_s:
             self._end_all()
         elif not exact.running and self.prepared.settings.engine == "cpsat":
             self.race.close()
@@ -358,7 +357,10 @@ def root_phase(
         if better is not None:
             raised = RaisedBound(better.ticks, better.text, HEADS_AND_TAILS)
     search = LocalSearch(search_planner or planner, plan, limits.seed)
-    over, pace = AfterSeconds(min(ROOT_SEARCH_S, limits.time_limit_s)), Pace(ROOT_SEARCH_S / 5)
+    over, pace = (
+        AfterSeconds(min(TIME.root_search_s, limits.time_limit_s)),
+        Pace(TIME.root_search_s / 5),
+    )
     while not over() and not search.finished:
         pace.timed(search.go_on)
     if search.cost < plan.cost:
@@ -368,7 +370,9 @@ def root_phase(
     start, makespan = planner.reduced(plan)
     if makespan <= raised.ticks:
         return plan, raised, search_planner
-    root_s = LEARNT_SOON_S if planner.problem.n < LEARNING_TASKS else ROOT_S
+    root_s = (
+        TIME.root_bounds_learning_s if planner.problem.n < LEARNING_TASKS else TIME.root_bounds_s
+    )
     root_s = min(root_s, limits.time_limit_s)
     known = initially_known(
         planner.problem, Limits(root_s, bound=raised.ticks, solution=Solution(start))
