@@ -91,9 +91,13 @@ class TaskGraph:
         return highest + 1
 
     @cached_property
-    def kinds_of_groups(self) -> frozenset[str]:
-        """Kinds of the tasks that have more than one member."""
-        return frozenset(task.kind for task in self.tasks if len(task.members or ()) > 1)
+    def group_sizes(self) -> dict[str, set[int]]:
+        """How many members groups have, by the kind of their tasks; those of one member are left out."""
+        sizes: dict[str, set[int]] = {}
+        for task in self.tasks:
+            if (size := len(task.members or ())) > 1:
+                sizes.setdefault(task.kind, set()).add(size)
+        return sizes
 
     @cached_property
     def digest(self) -> str:

@@ -174,6 +174,10 @@ class FunctionRun(Generic[ResultT, StepT]):
     def poll(self) -> None:
         """Do nothing: the thread takes itself forward."""
 
+    def wait(self, seconds: float) -> None:
+        """Wait for the end, so long at the most."""
+        self._thread.join(seconds)
+
     def cancel(self) -> None:
         """Ask the function to stop; what it then returns is the result."""
         self._stopped.set()

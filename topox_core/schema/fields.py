@@ -4,7 +4,8 @@ import copyreg
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial, reduce
 from types import MappingProxyType, NoneType, UnionType
@@ -34,7 +35,7 @@ def setting(
     description: str = "",
     *,
     steps: Sequence[float] = (),
-    choices: Sequence[str | int] = (),
+    choices: Iterable[str | int] = (),
     without: str = "",
     key: str = "",
     like: str = "",
@@ -77,6 +78,22 @@ def plain_setting(
 ) -> Any:
     """Return what a field is annotated with that is counted in nothing: its name, a line of help, the words it may be."""
     return setting(title, description=description, choices=words or choices, **limits)
+
+
+def _whole(text: str) -> int:
+    """Return the whole number that text is, 2.0 and 1e3 among them."""
+    with suppress(ValueError):
+        return int(text)
+    if not float(text).is_integer():
+        raise ValueError
+    return int(float(text))
+
+
+_OF_TEXT: Mapping[type, Callable[[str], Any]] = {
+    bool: {"yes": True, "no": False}.__getitem__,
+    int: _whole,
+    float: float,
+}
 
 
 @dataclass(frozen=True)
@@ -130,6 +147,16 @@ class Field:
     def choices(self) -> tuple[Any, ...]:
         """The words it may be, in order; empty if there are none."""
         return tuple(word for kind, limits in self.alternatives for word in _choices(kind, limits))
+
+    def value_of(self, text: str) -> Any:
+        """Return the value that text stands for, of a list one part by commas; the text itself where it is none."""
+        for kind, _ in self.alternatives:
+            if get_origin(kind) is tuple:
+                one = field_of(get_args(kind)[0])
+                return tuple(one.value_of(part) for part in dict.fromkeys(text.split(",")) if part)
+            with suppress(ValueError, KeyError):
+                return _OF_TEXT[kind](text)
+        return text
 
 
 @cache

@@ -6,6 +6,7 @@ from math import isfinite
 from typing import Any, TypeVar, cast, get_args, get_origin
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from topox_core.errors import InputError
 from topox_core.schema.fields import bare, fields_of, is_record, plain, problems, wrong_values
@@ -16,7 +17,7 @@ T = TypeVar("T")
 def check_fields(record: Any, file: str = "", item: str = "") -> None:
     """Check every field of a new record; whole numbers given for real ones become real.
 
-    Called by ``__post_init__`` of a frozen dataclass, which then checks what one field cannot say.
+    Called by ``__post_init__`` of a frozen record, which then checks what one field cannot say.
 
     Raises
     ------
@@ -29,10 +30,11 @@ def check_fields(record: Any, file: str = "", item: str = "") -> None:
     if not _fits(kind, values):
         for path, problem in wrong_fields(record):
             raise InputError(problem, file=file, item=item, field=path)
+    put = force_setattr if isinstance(record, msgspec.Struct) else object.__setattr__
     for name, value in values.items():
         if type(value) is int and fields[name].kind is float:
             # 40 and 40.0 are one value, with one digest.
-            object.__setattr__(record, name, float(value))
+            put(record, name, float(value))
 
 
 def _fits(record: type, values: Mapping[str, Any]) -> bool:

@@ -4,12 +4,12 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
 from topox_core.errors import InputError, errors_at, look_up, printable
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task
-from topox_core.schema.fields import Field, fields_of
+from topox_core.schema.fields import Field, field_of, fields_of, problems, setting
 from topox_core.training.job import JOBS, Job
 from topox_core.training.machine import Machine
 from topox_core.training.pipeline.graph import Unfolding, suggested_cluster
@@ -52,30 +52,16 @@ class Parameter:
         InputError
             If it has the wrong type or lies outside the range.
         """
-        expected = InputError(
-            f"must be {self.range} (got {str(given)[:80]})",
-            file=f"workload {workload}",
-            field=self.key,
-        )
-        if isinstance(self.default, str):
-            if given not in self.choices:
-                raise expected
-            return str(given)
-        try:
-            number = float(str(given).strip())
-        except ValueError:
-            raise expected from None
-        if (
-            isinstance(given, bool)
-            or not math.isfinite(number)
-            or not self.least <= number <= self.most
-        ):
-            raise expected
-        if isinstance(self.default, float):
-            return number
-        if number != int(number) or (self.choices and int(number) not in self.choices):
-            raise expected
-        return int(number)
+        limits: dict[str, Any] = {} if self.choices else {"ge": self.least, "le": self.most}
+        one = field_of(Annotated[type(self.default), setting(choices=self.choices, **limits)])
+        value: int | float | str = one.value_of(str(given).strip())
+        if any(problems(one.hint, value)):
+            raise InputError(
+                f"must be {self.range} (got {str(given)[:80]})",
+                file=f"workload {workload}",
+                field=self.key,
+            )
+        return value
 
 
 @dataclass(frozen=True)

@@ -204,7 +204,7 @@ def run_link() -> str:
     query = {k: text for k, text in link_query().items() if not _NOT_OF_RUNS.match(k)}
     now = scenario()
     if now.source == "upload":
-        what_ifs = now.model_copy(update={"source": "sample", "name": ""})
+        what_ifs = now.changed(source="sample", name="")
         query |= {k: text for k, text in what_ifs.to_query().items() if k != "sample"}
     # Never empty: by its link a run that a person kept is told from a study's point.
     return urlencode(query or {"large": "no"})

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import streamlit as st
-from pydantic import Field
 
 from topox_core.economics.comparison import Question, Running, sizes_up_to
 from topox_core.economics.networks import COUNTINGS, NETWORKS, Counting
@@ -18,17 +17,18 @@ from topox_core.economics.price_sets import (
 )
 from topox_core.figures.rails.delay import switch_word
 from topox_core.rails.technologies import TECHNOLOGIES as LISTED
+from topox_core.schema.fields import setting
 from topox_ui.shell.charts import Content, chart_title, editor, file_box, table_under
 from topox_ui.shell.downloads import link_menu, offer, stem
 from topox_ui.state.loading import own_job
 from topox_ui.state.prices import FILE, OWN_PRICES, Prices, catalogue, edit
-from topox_ui.state.session import PageState, one_of, put
+from topox_ui.state.session import Count, PageState, put
 from topox_ui.state.widgets import menu, number, pick, sidebar_part, slide, switch
 
 TECHNOLOGIES = {one.key: one for one in LISTED}
 MINE = "photonic_rails"
 RIVALS = {name: words for name, words in NETWORKS.items() if name != MINE}
-PerGpu = Annotated[int, Field(ge=1, le=64)]
+PerGpu = Annotated[int, setting(ge=1, le=64)]
 
 
 class CostState(PageState):
@@ -39,24 +39,24 @@ class CostState(PageState):
 
     prefix = "cost."
 
-    gpus: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    gpus_per_server: Annotated[int, Field(ge=1, le=4_096)] | None = None
-    counting: Annotated[str, one_of(COUNTINGS)] = "paper"
-    against: Annotated[str, one_of(RIVALS)] = "rail_optimized"
+    gpus: Count | None = None
+    gpus_per_server: Annotated[int, setting(ge=1, le=4_096)] | None = None
+    counting: Annotated[str, setting(choices=COUNTINGS)] = "paper"
+    against: Annotated[str, setting(choices=RIVALS)] = "rail_optimized"
     nics: bool = False
     fibre: bool = False
-    fibre_m: Annotated[float, Field(ge=0, le=100_000)] = 30.0
+    fibre_m: Annotated[float, setting(ge=0, le=100_000)] = 30.0
     ocs_ports: PerGpu = 2
     optics: PerGpu = 1
     switch_optics: bool | None = None
     joined: bool = False
     look_ahead: bool = True
-    usd_per_kwh: Annotated[float, Field(ge=0, le=100)] = Running.usd_per_kwh
-    pue: Annotated[float, Field(ge=1, le=10)] = Running.pue
-    years: Annotated[float, Field(ge=0.1, le=100)] = Running.years
-    switch: Annotated[str, one_of(TECHNOLOGIES)] = "piezo"
+    usd_per_kwh: Annotated[float, setting(ge=0, le=100)] = Running.usd_per_kwh
+    pue: Annotated[float, setting(ge=1, le=10)] = Running.pue
+    years: Annotated[float, setting(ge=0.1, le=100)] = Running.years
+    switch: Annotated[str, setting(choices=TECHNOLOGIES)] = "piezo"
     measure: Literal["cost", "power"] = "cost"
-    bill: Annotated[str, one_of(NETWORKS)] = MINE
+    bill: Annotated[str, setting(choices=NETWORKS)] = MINE
 
     @property
     def each(self) -> int:

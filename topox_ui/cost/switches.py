@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import streamlit as st
-from pydantic import AfterValidator, BeforeValidator, Field
 
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
+from topox_core.schema.fields import setting
 from topox_core.studies.buying.offers import (
     FIGURES,
     LEVELS,
@@ -30,8 +30,6 @@ from topox_ui.state.session import (
     notify,
     notify_errors,
     put,
-    some_of,
-    split_words,
 )
 from topox_ui.state.widgets import control, number, pick, sidebar_part
 
@@ -39,7 +37,8 @@ FILE = "file"
 OWN_OFFERS = Lasting[tuple[SwitchProduct, ...]]("buying_offers")
 
 
-Ports = Annotated[int, Field(ge=1, le=4_096)]
+Rival = Annotated[str, setting(choices=RIVALS)]
+Ports = Annotated[int, setting(ge=1, le=4_096)]
 
 
 class BuyingState(PageState):
@@ -49,20 +48,15 @@ class BuyingState(PageState):
     resets: ClassVar = {"offers": ("edits", "left_out")}
 
     by: Literal["dollars", "time", "price"] = "dollars"
-    ports: Annotated[
-        tuple[Ports, ...],
-        BeforeValidator(split_words),
-        Field(max_length=MAX_DEGREES),
-        AfterValidator(lambda ports: tuple(sorted(set(ports)))),
-    ] = ()
-    rivals: Annotated[tuple[str, ...], *some_of(RIVALS), Field(min_length=1)] = tuple(RIVALS)
+    ports: Annotated[tuple[Ports, ...], setting(max_length=MAX_DEGREES)] = ()
+    rivals: Annotated[tuple[Rival, ...], setting(min_length=1)] = tuple(RIVALS)
     offers: Literal["published", "file"] = "published"
     edits: str = ""
-    left_out: Annotated[tuple[str, ...], BeforeValidator(split_words), Field(max_length=40)] = ()
-    usd_per_gpu_hour: Annotated[float, Field(ge=0, le=10_000)] = 2.0
-    gpus_per_server: Annotated[int, Field(ge=1, le=4_096)] | None = None
-    usd_per_kwh: Annotated[float, Field(ge=0, le=100)] = 0.10
-    years: Annotated[float, Field(ge=0.1, le=100)] = 4.0
+    left_out: Annotated[tuple[str, ...], setting(max_length=40)] = ()
+    usd_per_gpu_hour: Annotated[float, setting(ge=0, le=10_000)] = 2.0
+    gpus_per_server: Annotated[int, setting(ge=1, le=4_096)] | None = None
+    usd_per_kwh: Annotated[float, setting(ge=0, le=100)] = 0.10
+    years: Annotated[float, setting(ge=0.1, le=100)] = 4.0
 
     def local(self) -> Collection[str]:
         """Return the switches where they are a file: it stays on the machine that it was loaded on."""
@@ -268,7 +262,7 @@ def _ports(cluster: Cluster) -> None:
     options = sorted({own, *now, *(step * one for one in PORTS)})
 
     def take(ports: Any) -> None:
-        BuyingState.choose(ports=None if tuple(ports) in ((), (own,)) else tuple(ports))
+        BuyingState.choose(ports=None if tuple(ports) in ((), (own,)) else tuple(sorted(ports)))
 
     control(
         "pills",

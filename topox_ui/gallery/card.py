@@ -7,7 +7,6 @@ from functools import partial
 from typing import Annotated, ClassVar, cast
 
 import streamlit as st
-from pydantic import AfterValidator
 
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
@@ -28,6 +27,7 @@ from topox_core.papers.rows import APART, VERDICTS, Answer, Row, counted_verdict
 from topox_core.runs.executor import call_in_worker
 from topox_core.runs.pace import slowness
 from topox_core.runs.run import FunctionRun, Stop
+from topox_core.schema.fields import setting
 from topox_core.text.numbers import about_seconds, short
 from topox_ui.answers.keeping import existing_library, keeps_runs, open_library
 from topox_ui.gallery.accuracy import TITLE as MEASURED_TITLE
@@ -45,7 +45,7 @@ from topox_ui.shell.charts import (
     quiet,
     write_html,
 )
-from topox_ui.state.session import PageState, one_of, word_of
+from topox_ui.state.session import PageState, word_of
 from topox_ui.state.widgets import menu, sidebar
 
 # The card of measured iterations, which has no switches and needs no run.
@@ -55,21 +55,15 @@ ALL, DIFFERS = "all", "differs"
 _PLAIN = ("card", "paper")
 
 
-def _known(card: str) -> str:
-    if card and card not in (*CARDS, MEASURED):
-        raise ValueError(f"must be one of {', '.join((*CARDS, MEASURED))}")
-    return card
-
-
 class GalleryState(PageState):
     """The card that is open, the wall if empty, whose cards it shows, and switches that are not in their first position."""
 
     prefix = "gallery."
     resets: ClassVar = {"card": ("switches",)}
 
-    card: Annotated[str, AfterValidator(_known)] = ""
-    paper: Annotated[str, one_of((ALL, *PAPERS, DIFFERS))] = ALL
-    switches: tuple[tuple[str, Value], ...] = ()
+    card: str = ""
+    paper: Annotated[str, setting(choices=(ALL, *PAPERS, DIFFERS))] = ALL
+    switches: tuple[tuple[Value, ...], ...] = ()
 
     @classmethod
     def owns(cls, key: str) -> bool:
@@ -89,6 +83,8 @@ class GalleryState(PageState):
         begin, wrong = super().of_query(
             {key: text for key, text in query.items() if key.removeprefix(cls.prefix) in _PLAIN}
         )
+        if begin.card not in ("", *CARDS, MEASURED):
+            begin, wrong = begin.changed(card=None), [*wrong, cls.prefix + "card"]
         card = CARDS.get(begin.card) or next(iter(CARDS.values()))
         known = {choice.key: choice for choice in card.choices}
         switches = []

@@ -1,5 +1,6 @@
 """What is loaded, in figures: tasks, transfers, bytes, critical path."""
 
+from collections import Counter, defaultdict
 from contextlib import suppress
 
 import streamlit as st
@@ -16,7 +17,7 @@ from topox_core.figures.palette import KIND_COLOURS, Theme, parallelism_colour, 
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_csv, dump_graph_json
 from topox_core.model.facts import GraphSummary, facts
-from topox_core.model.task_graph import COMPUTE_KINDS, Task
+from topox_core.model.task_graph import COMPUTE_KINDS
 from topox_core.schedule.bounds.open_bound import least_chain
 from topox_core.text.numbers import percent, plural, size, time
 from topox_core.training.iteration import iteration, pieces
@@ -194,29 +195,23 @@ def fact_charts(loaded: Loaded, case: Case, path: Path, theme: Theme) -> None:
 def path_times(loaded: Loaded, path: Path, theme: Theme) -> dict[str, tuple[float, str]]:
     """Return what the critical path spends on each kind of compute, and on the network: words -> (ms, colour)."""
     tasks, position = loaded.graph.tasks, loaded.graph.position
-    spent: dict[str, tuple[float, str]] = {}
-    rest, names = path
-    uses: list[str] = []
-    for name in names:
+    compute_ms, uses = defaultdict[str, float](float), Counter[str]()
+    for name in path[1]:
         # A transfer that a collective was lowered to is named after it: ring/r0/3.
         while name not in position and "/" in name:
             name = name.rpartition("/")[0]
-        task: Task | None = tasks[position[name]] if name in position else None
-        if task is not None and task.kind in COMPUTE_KINDS:
-            before = spent.get(task.kind, (0.0, ""))[0]
-            spent[task.kind] = (
-                before + (task.duration_ms or 0.0),
-                KIND_COLOURS.get(task.kind, theme.muted),
-            )
-            rest -= task.duration_ms or 0.0
-        elif task is not None:
-            uses.append(task.parallelism or "")
-    if rest > 1e-9:
-        use = max(set(uses), key=uses.count) if uses else ""
-        spent["on the network" if len(set(uses)) != 1 else parallelism_word(use)] = (
-            rest,
-            parallelism_colour(use),
-        )
+        if name in position:
+            task = tasks[position[name]]
+            if task.kind in COMPUTE_KINDS:
+                compute_ms[task.kind] += task.duration_ms or 0.0
+            else:
+                uses[task.parallelism or ""] += 1
+    spent = {kind: (ms, KIND_COLOURS.get(kind, theme.muted)) for kind, ms in compute_ms.items()}
+    rest_ms = path[0] - sum(compute_ms.values())
+    if rest_ms > 1e-9:
+        use = max(uses, key=uses.__getitem__, default="")
+        words = parallelism_word(use) if len(uses) == 1 else "on the network"
+        spent[words] = (rest_ms, parallelism_colour(use))
     return spent
 
 

@@ -49,41 +49,36 @@ FIVE_WORDS = {
     "Delay": "how long a changing port is dark: it carries no data",
     "Lower bound": "a time that no schedule can beat",
 }
-PACKETS_ALT = (
-    "A packet switch: four servers send packets with different destinations; the switch reads each packet "
-    "and puts it into the queue of its port."
-)
-CIRCUITS_ALT = (
-    "An optical circuit switch: mirrors join server 0 to server 2, server 1 to server 0 and server 2 to server 1; "
-    "the mirror of server 3 is turning, and its port is dark."
+# Of each picture: its title and note, its file, what it shows, and two lines under it.
+PICTURES = (
+    (
+        "Packet switch",
+        "reads each packet and sends it anywhere",
+        "packet_switch",
+        "A packet switch: four servers send packets with different destinations; the switch reads each packet "
+        "and puts it into the queue of its port.",
+        "Any port to any port, at every moment.",
+        "Each port needs a transceiver, which takes power.",
+    ),
+    (
+        "Optical circuit switch",
+        "reads nothing, steers light from fibre to fibre",
+        "circuit_switch",
+        "An optical circuit switch: mirrors join server 0 to server 2, server 1 to server 0 and server 2 to server 1; "
+        "the mirror of server 3 is turning, and its port is dark.",
+        "One port to one port, until its mirror turns.",
+        "No transceiver in the switch: it costs little and takes little power.",
+    ),
 )
 WAYS_IN = ("Schedule", "Compare", "Cost", "Papers")
 
 
 def introduction(theme: Theme) -> None:
     """Draw the two switches beside each other, and five words with the way to the tour."""
-    packets, circuits, words = st.columns([1.28, 1.28, 1.2], gap="medium")
-    chart_title("Packet switch", "reads each packet and sends it anywhere", at=packets)
-    packets.html(
-        _picture(
-            "packet_switch",
-            theme,
-            PACKETS_ALT,
-            "Any port to any port, at every moment.",
-            "Each port needs a transceiver, which takes power.",
-        )
-    )
-    note = "reads nothing, steers light from fibre to fibre"
-    chart_title("Optical circuit switch", note, at=circuits)
-    circuits.html(
-        _picture(
-            "circuit_switch",
-            theme,
-            CIRCUITS_ALT,
-            "One port to one port, until its mirror turns.",
-            "No transceiver in the switch: it costs little and takes little power.",
-        )
-    )
+    *pictures, words = st.columns([1.28, 1.28, 1.2], gap="medium")
+    for column, (title, note, *picture) in zip(pictures, PICTURES, strict=True):
+        chart_title(title, note, at=column)
+        column.html(_picture(theme, *picture))
     with words:
         chart_title("Five words to begin with")
         rows = "".join(f"<dt>{word}</dt><dd>{text}</dd>" for word, text in FIVE_WORDS.items())
@@ -96,7 +91,7 @@ def introduction(theme: Theme) -> None:
             )
 
 
-def _picture(name: str, theme: Theme, alt: str, line: str, note: str) -> str:
+def _picture(theme: Theme, name: str, alt: str, line: str, note: str) -> str:
     """Return a picture whose file names the colours of the theme, and two lines under it, as HTML."""
     drawing = Template(Path(__file__).with_name(f"{name}.svg").read_text(encoding="utf-8"))
     image = base64.b64encode(drawing.substitute(vars(theme)).encode()).decode()

@@ -13,7 +13,7 @@ from topox_core.check.report import CheckReport
 from topox_core.check.round import check_round
 from topox_core.errors import InputError
 from topox_core.fabrics.comparison.compare import same_time
-from topox_core.runs.run import FunctionRun, RunProgress, Stop
+from topox_core.runs.run import FunctionRun, RunProgress
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS, solve
 from topox_core.tdm.algorithms.round_bounds import bounded
 from topox_core.tdm.model.jobs import (
@@ -27,7 +27,7 @@ from topox_core.tdm.model.round_words import lasting
 from topox_core.tdm.model.rounds import alone_s, an_iteration_of, iterations_alike, per_iteration
 from topox_core.tdm.model.traffic import Floats, TooFewPortsError
 from topox_ui.runs.limits import server_limits
-from topox_ui.runs.owner import RunKind, call_or_refuse, once, run_owner
+from topox_ui.runs.owner import RunKind, once, run_owner, worker_run
 from topox_ui.runs.slots import SolverPlaces
 
 
@@ -136,13 +136,8 @@ def search_again(case: Case, algorithm: str) -> None:
 
 def search_bound(key: str, round_: Round) -> None:
     """Work out the bound of a round over every ring."""
-
-    def bound(stop: Stop, _on_step: object) -> Round | None:
-        return call_or_refuse(
-            "the bound over every ring is missing", "", bounded, round_, stop=stop
-        )
-
-    run_owner().start(BOUND, key, lambda _slots: FunctionRun(bound, name="bound"))
+    missing = "the bound over every ring is missing"
+    run_owner().start(BOUND, key, worker_run(missing, "", bounded, round_))
 
 
 def _measure(

@@ -3,15 +3,14 @@
 from collections.abc import Collection
 from typing import Annotated, ClassVar
 
-from pydantic import Field
-
 from topox_core.errors import InputError
+from topox_core.schema.fields import fields_of, setting
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.model.jobs import Jobs, Reading
 from topox_core.tdm.model.jobs_file import JOB_SAMPLES
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.state.loading import loaded, opened_by_itself
-from topox_ui.state.session import Index, Lasting, PageState, one_of, some_of
+from topox_ui.state.session import Index, Lasting, PageState
 
 OWN_JOBS = Lasting[Jobs]("jobs_upload")
 JOB = "job"
@@ -41,8 +40,8 @@ NETWORK = {
 }
 FIRST = "overlap"  # two jobs, so that who has never seen any sees what taking turns is
 OF_SOURCE = (*NETWORK, "pod_group", "stage", "ring", "pod", "pod_stage")
-Amount = Annotated[float, Field(ge=0, le=1e6)]
-Name = Annotated[str, Field(max_length=400)]
+Amount = Annotated[float, setting(ge=0, le=1e6)]
+Name = Annotated[str, setting(max_length=400)]
 
 
 class JobsState(PageState):
@@ -57,31 +56,31 @@ class JobsState(PageState):
     prefix = "jobs."
     resets: ClassVar = dict.fromkeys(("source", "sample", "partner"), OF_SOURCE)
 
-    source: Annotated[str, one_of(SOURCES)] | None = None
-    sample: Annotated[str, one_of(JOB_SAMPLES)] = FIRST
-    partner: Annotated[str, one_of(("", *SAMPLES))] = ""
-    jobs: Annotated[int, Field(ge=1, le=4_096)] = 256
-    context: Annotated[int, Field(ge=1, le=1 << 24)] = 8192
+    source: Annotated[str, setting(choices=SOURCES)] | None = None
+    sample: Annotated[str, setting(choices=JOB_SAMPLES)] = FIRST
+    partner: Annotated[str, setting(choices=("", *SAMPLES))] = ""
+    jobs: Annotated[int, setting(ge=1, le=4_096)] = 256
+    context: Annotated[int, setting(ge=1, le=1 << 24)] = 8192
     seed: Index = 0
-    graphs: Annotated[tuple[str, ...], *some_of(SAMPLES)] = ("llama3-8b", "moe", "fsdp")
-    copies: Annotated[int, Field(ge=1, le=64)] = 2
+    graphs: tuple[Annotated[str, setting(choices=SAMPLES)], ...] = ("llama3-8b", "moe", "fsdp")
+    copies: Annotated[int, setting(ge=1, le=64)] = 2
 
-    ports: Annotated[int, Field(ge=1, le=4_096)] | None = None
+    ports: Annotated[int, setting(ge=1, le=4_096)] | None = None
     port_gbps: Amount | None = None
     reconfiguration_ms: Amount | None = None
-    algorithm: Annotated[str, one_of(OFFERED)] = "best"
+    algorithm: Annotated[str, setting(choices=OFFERED)] = "best"
     eq3_literal: bool = False
     physical_ring: bool = False
     delay_inside: bool = False
 
-    pod_group: Annotated[int, Field(ge=-1, le=1_000_000)] = -1
+    pod_group: Annotated[int, setting(ge=-1, le=1_000_000)] = -1
     stage: Name = ""
     ring: Name = ""
     pod: Index | None = None
-    pod_stage: Annotated[int, Field(ge=-1, le=1_000)] = -1
-    see: Annotated[str, one_of(SECTIONS)] = "links"
-    across: Annotated[str, one_of(ACROSS)] = "jobs"
-    seeds: Annotated[int, Field(ge=1, le=100)] = 5
+    pod_stage: Annotated[int, setting(ge=-1, le=1_000)] = -1
+    see: Annotated[str, setting(choices=SECTIONS)] = "links"
+    across: Annotated[str, setting(choices=ACROSS)] = "jobs"
+    seeds: Annotated[int, setting(ge=1, le=100)] = 5
 
     @property
     def origin(self) -> str:
@@ -111,4 +110,4 @@ class JobsState(PageState):
 
     def local(self) -> Collection[str]:
         """Return everything for an upload: it stays on the machine that it was made on."""
-        return JobsState.model_fields if self.source == "upload" else ()
+        return fields_of(JobsState) if self.source == "upload" else ()

@@ -12,12 +12,12 @@ from html import escape as html_escape
 from typing import Annotated, Any
 
 import streamlit as st
-from pydantic import Field
 
 from topox_core.labs.classroom.answers import UTC, Answers, clock
 from topox_core.labs.classroom.folder import folded
 from topox_core.labs.generators.generator import SEEDS
 from topox_core.labs.lab import BASE, Lab, Texts, languages, texts_in
+from topox_core.schema.fields import setting
 from topox_ui.classroom.held import class_profile, device, keep_answers, labs_offered
 from topox_ui.runs.limits import only_this_machine, server_limits
 from topox_ui.runs.owner import Kept
@@ -30,11 +30,11 @@ class LabsState(PageState):
     prefix = "lab."
     resets = {"id": ("q", "at", "seed"), "q": ("at",)}  # noqa: RUF012
 
-    id: Annotated[str, Field(pattern=r"^([a-z][a-z0-9-]{1,39})?$")] = ""
-    seed: Annotated[int, Field(ge=0, lt=SEEDS)] | None = None
+    id: Annotated[str, setting(pattern=r"^([a-z][a-z0-9-]{1,39})?$")] = ""
+    seed: Annotated[int, setting(ge=0, le=SEEDS - 1)] | None = None
     q: Count = 1
     at: NotNegative | None = None
-    lang: Annotated[str, Field(pattern=r"^[a-z]{2}(-[A-Z]{2})?$")] = BASE
+    lang: Annotated[str, setting(pattern=r"^[a-z]{2}(-[A-Z]{2})?$")] = BASE
 
 
 def texts() -> Texts:

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Set
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import plotly.graph_objects as go
 import streamlit as st
-from pydantic import Field, create_model
+from msgspec import defstruct
 
 from topox_core.figures.iteration.circuits import around_a_switch, matrix
 from topox_core.figures.iteration.gantt import gantt
@@ -36,6 +36,7 @@ from topox_core.labs.tour import (
 from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import state_at
 from topox_core.schedule.results.result import Result
+from topox_core.schema.fields import setting
 from topox_core.text.glossary import Entry, entry_of, glossary
 from topox_core.text.numbers import time
 from topox_ui.shell.charts import (
@@ -52,18 +53,23 @@ from topox_ui.shell.charts import (
 from topox_ui.shell.menu import page_link, sample_link
 from topox_ui.shell.preparing import prepared, wait_for_kernels
 from topox_ui.shell.terms import with_terms
-from topox_ui.state.session import NotNegative, PageState, one_of
+from topox_ui.state.session import NotNegative, PageState
 from topox_ui.state.widgets import control, slide
 
-OF_SCREENS: Any = dict.fromkeys(SCREENS, (NotNegative | None, None))
 
-
-class LearnState(create_model("Sliders", __base__=PageState, **OF_SCREENS)):  # type: ignore[misc, call-overload]
+class LearnState(  # type: ignore[misc]
+    defstruct(
+        "Sliders",
+        [(name, NotNegative | None, None) for name in SCREENS],
+        bases=(PageState,),
+        frozen=True,
+    )
+):
     """The screen of the tour, whether its sentences are left out, and where each screen's slider stands."""
 
     prefix = "learn."
 
-    step: Annotated[int, Field(ge=1, le=len(SCREENS))] = 1
+    step: Annotated[int, setting(ge=1, le=len(SCREENS))] = 1
     short: bool = False
 
 
@@ -72,8 +78,8 @@ class GlossaryState(PageState):
 
     prefix = "glossary."
 
-    find: Annotated[str, Field(max_length=60)] = ""
-    term: Annotated[str, one_of([*(entry.id for entry in glossary()), ""])] = ""
+    find: Annotated[str, setting(max_length=60)] = ""
+    term: Annotated[str, setting(choices=[*(entry.id for entry in glossary()), ""])] = ""
 
 
 STEM = 5  # letters by which forms of one word are known

@@ -7,13 +7,13 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import streamlit as st
-from pydantic import BeforeValidator, Field
 
 from topox_core.errors import InputError
 from topox_core.fabrics.registry import FABRICS
 from topox_core.library.rows import CARD, FAILED, RUNS_ONLY, RunFilter, RunRecord, StoredRun
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.identity import code_version
+from topox_core.schema.fields import setting
 from topox_core.text.numbers import STOPPED_BY, delay_label, percent, seconds, time, when
 from topox_ui.answers.keeping import EVERY_SOLVE
 from topox_ui.shell.charts import button, editor
@@ -31,16 +31,10 @@ KINDS = {
     "bill": "a network's cost",
     CARD: "an answer of a published card",
 }
-Words = Annotated[str, Field(max_length=200)]
+Words = Annotated[str, setting(max_length=200)]
 # Where a page of the list begins: after the run that started then and has that number.
-Place = Annotated[str, Field(pattern=r"^$|^\d{1,12}(\.\d{1,9})?:\d{1,12}$")]
+Place = Annotated[str, setting(pattern=r"^$|^\d{1,12}(\.\d{1,9})?:\d{1,12}$")]
 FROM_FIRST = ("before",)
-
-
-def _numbers(value: object) -> object:
-    if isinstance(value, str):
-        return [int(word) for word in value.split(",") if word.isascii() and word.isdigit()]
-    return value
 
 
 class RunsState(PageState):
@@ -52,15 +46,13 @@ class RunsState(PageState):
     )
 
     subject: Words = ""
-    status: Annotated[str, Field(max_length=40)] = ""
+    status: Annotated[str, setting(max_length=40)] = ""
     kind: Literal["", "fabric", "schedule", "rail", "round", "bill", "card"] = ""
     mine: bool = False
     study: Index | None = None
     text: Words = ""
     before: Place = ""
-    chosen: Annotated[
-        tuple[Index, ...], BeforeValidator(_numbers), Field(max_length=MAX_COMPARED)
-    ] = ()
+    chosen: Annotated[tuple[Index, ...], setting(max_length=MAX_COMPARED)] = ()
     settings: bool = False
 
     @property

@@ -162,7 +162,7 @@ def _query_of(library: RunLibrary, one: StoredRun) -> dict[str, str]:
         loaded = Loaded(found.graph, found.cluster, record.subject)
         adopt(loaded)
         what_ifs, _ = Scenario.of_query({k: v for k, v in query.items() if Scenario.owns(k)})
-        put(what_ifs.model_copy(update={"source": "upload", "name": loaded.title}))
+        put(what_ifs.changed(source="upload", name=loaded.title))
         query = {key: text for key, text in query.items() if not Scenario.owns(key)}
     elif not query:
         raise InputError("has no page that shows it; its numbers are here", file=f"run {one.id}")

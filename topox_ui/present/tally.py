@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import streamlit as st
 from plotly.graph_objects import Figure
-from pydantic import Field
 
 from topox_core.figures.labs.predictions import numbers_as_dots, numbers_histogram, options_chosen
 from topox_core.figures.palette import Theme
@@ -33,9 +32,10 @@ from topox_core.labs.classroom.statistics import (
 from topox_core.labs.keys import in_words, key_of, option_texts
 from topox_core.labs.lab import CLASS_SEED, Lab, Question, Texts, texts_in
 from topox_core.labs.lab_file import ORDER
+from topox_core.schema.fields import setting
 from topox_ui.classroom.held import class_profile, labs_offered
 from topox_ui.shell.charts import chart, escape
-from topox_ui.state.session import Lasting, PageState, notify, notify_errors, one_of
+from topox_ui.state.session import Lasting, PageState, notify, notify_errors
 from topox_ui.state.widgets import bound, pick
 
 SEES = ("labs", "statistics", "leaderboards")
@@ -57,13 +57,13 @@ class PresentState(PageState):
 
     prefix = "present."
 
-    lab: Annotated[str, Field(max_length=40)] = ""
-    q: Annotated[str, Field(max_length=30)] = START
-    show: Annotated[str, one_of(["ask", "tally", "reveal"])] = "ask"
-    source: Annotated[str, one_of([*SOURCES, ""])] = ""
-    see: Annotated[str, one_of(SEES)] = "labs"
-    about: Annotated[str, Field(max_length=40)] = ORDER[0]
-    board: Annotated[str, one_of(BOARDS)] = next(iter(BOARDS))
+    lab: Annotated[str, setting(max_length=40)] = ""
+    q: Annotated[str, setting(max_length=30)] = START
+    show: Annotated[str, setting(choices=["ask", "tally", "reveal"])] = "ask"
+    source: Annotated[str, setting(choices=[*SOURCES, ""])] = ""
+    see: Annotated[str, setting(choices=SEES)] = "labs"
+    about: Annotated[str, setting(max_length=40)] = ORDER[0]
+    board: Annotated[str, setting(choices=BOARDS)] = next(iter(BOARDS))
 
 
 def say(key: str, **facts: object) -> str:

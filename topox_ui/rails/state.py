@@ -5,7 +5,8 @@ from collections.abc import Collection
 from typing import Annotated, Any, ClassVar, Self
 
 import streamlit as st
-from pydantic import Field, create_model
+from msgspec import defstruct
+from msgspec.structs import replace
 
 from topox_core.errors import InputError, wrong_setting
 from topox_core.fabrics.registry import FABRICS
@@ -13,12 +14,13 @@ from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
 from topox_core.rails.presets import PRESETS, changed, check_on_rail, settings_of
 from topox_core.rails.technologies import TECHNOLOGIES, fits, technology
 from topox_core.rails.window_lengths import WindowList, load_windows
+from topox_core.schema.fields import setting
 from topox_core.text.numbers import delay_label, plural, time
 from topox_core.training.job import Job
 from topox_core.training.plan import ORDERS
 from topox_ui.shell.charts import file_box, quiet
 from topox_ui.state.loading import OWN_WINDOWS, loaded, loaded_job, own_job, scenario
-from topox_ui.state.session import PageState, one_of, put
+from topox_ui.state.session import PageState, put
 from topox_ui.state.widgets import menu, number, pick, sidebar_part, slide, tick
 
 JOB, SCENARIO, MEASURED, UPLOAD = "job", "scenario", "measured", "upload"
@@ -48,12 +50,15 @@ SECTIONS = {
 # What says how the page is looked at, and not what would be if the rail were another one.
 OF_VIEW = ("source", "see", "authors", "lane", "from_ms", "to_ms")
 OF_SOURCE = (*DEGREES, "schedule", "lane", "from_ms", "to_ms", "nic_gbps", "iteration_ms")
-Amount = Annotated[float, Field(ge=0, le=1e9)]
-Whole = Annotated[int, Field(ge=0, le=10_000_000)]
-OF_DEGREES: Any = dict.fromkeys(DEGREES, (Whole | None, None))
+Amount = Annotated[float, setting(ge=0, le=1e9)]
+Whole = Annotated[int, setting(ge=0, le=10_000_000)]
 
 
-class RailsState(create_model("Degrees", __base__=PageState, **OF_DEGREES)):  # type: ignore[misc, call-overload]
+class RailsState(  # type: ignore[misc]
+    defstruct(
+        "Degrees", [(k, Whole | None, None) for k in DEGREES], bases=(PageState,), frozen=True
+    )
+):
     """What runs, with which degrees, on which switch; None begins as the page, the preset or the file has it."""
 
     prefix = "rails."
@@ -63,24 +68,26 @@ class RailsState(create_model("Degrees", __base__=PageState, **OF_DEGREES)):  # 
         "schedule": ("from_ms", "to_ms"),
     }
 
-    source: Annotated[str, one_of((*PRESETS, JOB, SCENARIO, MEASURED, UPLOAD))] | None = None
-    schedule: Annotated[str, one_of(ORDERS)] | None = None
+    source: Annotated[str, setting(choices=(*PRESETS, JOB, SCENARIO, MEASURED, UPLOAD))] | None = (
+        None
+    )
+    schedule: Annotated[str, setting(choices=tuple(ORDERS))] | None = None
     nic_gbps: Amount | None = None
     iteration_ms: Amount | None = None
 
     delay_ms: Amount | None = None
     link_up_ms: Amount = 0.0
-    control: Annotated[str, one_of(CONTROLS)] = "provisioned"
-    switch: Annotated[str, one_of((ANY, *(one.key for one in TECHNOLOGIES)))] = ANY
+    control: Annotated[str, setting(choices=CONTROLS)] = "provisioned"
+    switch: Annotated[str, setting(choices=(ANY, *(one.key for one in TECHNOLOGIES)))] = ANY
     split: bool = False
     limit: Amount = 5.0
     latency_us: Amount = 0.0
-    fabric: Annotated[str, one_of(FABRICS)] = "scheduled"
+    fabric: Annotated[str, setting(choices=FABRICS)] = "scheduled"
 
     lane: Whole = 0
     from_ms: Amount | None = None
     to_ms: Amount | None = None
-    see: Annotated[str, one_of(SECTIONS)] = "windows"
+    see: Annotated[str, setting(choices=SECTIONS)] = "windows"
     authors: bool = True
     billions: Amount | None = None
     advice_gpus: Whole | None = None
@@ -96,7 +103,7 @@ class RailsState(create_model("Degrees", __base__=PageState, **OF_DEGREES)):  # 
     def changed(self, **changes: Any) -> Self:
         """Return the state with some choices made anew; what belongs to a source stays with it when another job is loaded."""
         own = not changes.keys().isdisjoint(OF_SOURCE)
-        now = self.model_copy(update={"source": self.runs}) if own else self
+        now = replace(self, source=self.runs) if own else self
         return super(RailsState, now).changed(**changes)
 
     @property

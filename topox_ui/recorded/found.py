@@ -30,14 +30,14 @@ class RecordedStep:
     Attributes
     ----------
     settings
-        As the command ``trace import`` has them, the network's speed among them.
+        As the command ``trace import`` has them, but for the network's speed: a slider that moves
+        replays, and imports nothing.
     step
         As it was recorded: nothing in it depends on a network.
     imported
         The task graph and its report; None where it cannot be made, and ``refusal`` says why.
     """
 
-    opened: Opened
     run: RecordedRun
     settings: ImportSettings
     steps: tuple[StepTime, ...]
@@ -105,7 +105,7 @@ class RecordedStep:
         """The network speed of the recording: at it the replay takes as long. None where no usual speed does."""
         if self.imported is None:
             return None
-        for (slow, slow_ms), (fast, fast_ms) in pairwise(sorted(self.curve())):
+        for (slow, slow_ms), (fast, fast_ms) in pairwise(sorted(self.curve)):
             if slow_ms >= self.recorded_ms >= fast_ms:
                 for _ in range(HALVINGS):
                     middle = math.sqrt(slow * fast)
@@ -116,13 +116,19 @@ class RecordedStep:
                 return float(f"{fast:.3g}")
         return None
 
+    @cached_property
     def curve(self) -> tuple[tuple[float, float], ...]:
-        """Return the replayed time over the network's speed, (Gbit/s, ms)."""
-        return _curve(self.opened, _plain(self.settings))
+        """The replayed time over the network's speed, (Gbit/s, ms)."""
+        return tuple((gbps, self.at_ms(gbps)) for gbps in SPEEDS_GBPS)
 
-    def cluster(self) -> Cluster:
-        """Return the cluster that fits the task graph at the chosen speed."""
-        return fitting_cluster(self.imported.graph, self.recorded_ms, self.settings.nic_gbps)
+    def cluster(self, gbps: float) -> Cluster:
+        """Return the cluster that fits the task graph at a network speed."""
+        return fitting_cluster(self.imported.graph, self.recorded_ms, gbps)
+
+    def report(self, gbps: float) -> dict[str, object]:
+        """Return the report of ``trace import`` at a network speed."""
+        settings = replace(self.settings, nic_gbps=gbps)
+        return import_run(self.run, settings, self.imported.graph.name).report
 
 
 def found_of(opened: Opened) -> RecordedStep:
@@ -134,27 +140,19 @@ def found_of(opened: Opened) -> RecordedStep:
         If the files are not of one recording, or hold no step in common.
     """
     now = RecordedState.now()
+    symmetry = now.symmetry and len(opened.recordings) == 1
+    run, steps = _run(opened, symmetry), _steps(opened, symmetry, now.gpus_per_server)
+    # One that is not there is a link's, or of the run before.
+    there = any(one.number == now.step for one in steps)
+    number = chosen_step(run.ranks, now.step if there else "median")
     settings = ImportSettings(
-        step="median" if now.step is None else now.step,
+        step=number,
         gpus_per_server=now.gpus_per_server,
-        symmetry=now.symmetry and len(opened.recordings) == 1,
+        symmetry=symmetry,
         assume_gbps=now.assume_gbps,
         parallelism=dict(LABELS.get() or {}),
-        nic_gbps=now.nic_gbps,
     )
-    run = _run(opened, settings.symmetry)
-    steps = _steps(opened, settings.symmetry, settings.gpus_per_server)
-    if isinstance(settings.step, int) and settings.step not in {one.number for one in steps}:
-        settings = replace(settings, step="median")  # a link's, or of the run before
-    settings = replace(settings, step=chosen_step(run.ranks, settings.step))
-    step = _step(opened, settings.symmetry, int(settings.step))
-    imported, refusal = _imported(opened, _plain(settings))
-    return RecordedStep(opened, run, settings, steps, step, imported, refusal)
-
-
-def _plain(settings: ImportSettings) -> ImportSettings:
-    """Return settings without the speed: a slider that moves replays, and imports nothing."""
-    return replace(settings, nic_gbps=ImportSettings().nic_gbps)
+    return _found(opened, settings)
 
 
 # What a run is known by: the contents of its files; what it is read with: every setting.
@@ -193,22 +191,13 @@ def _step(opened: Opened, symmetry: bool, number: int) -> RunStep:
 @st.cache_resource(
     scope="session", max_entries=4, show_spinner="Making the task graph", hash_funcs=_KEYS
 )
-def _imported(opened: Opened, settings: ImportSettings) -> tuple[Imported | None, str]:
+def _found(opened: Opened, settings: ImportSettings) -> RecordedStep:
+    run, number = _run(opened, settings.symmetry), int(settings.step)
+    steps = _steps(opened, settings.symmetry, settings.gpus_per_server)
+    step, imported, refusal = _step(opened, settings.symmetry, number), None, ""
     try:
-        name = f"recorded step {settings.step}" if settings.step != WHOLE_FILE else "recorded run"
-        return import_run(_run(opened, settings.symmetry), settings, name), ""
+        name = f"recorded step {number}" if number != WHOLE_FILE else "recorded run"
+        imported = import_run(run, settings, name)
     except InputError as error:
-        return None, str(error)
-
-
-@st.cache_resource(scope="session", max_entries=8, show_spinner=False, hash_funcs=_KEYS)
-def _curve(opened: Opened, settings: ImportSettings) -> tuple[tuple[float, float], ...]:
-    known, _ = _imported(opened, settings)
-    return tuple((gbps, replay_ms(known.run, at_speed(gbps))) for gbps in SPEEDS_GBPS)
-
-
-def report_of(found: RecordedStep) -> dict[str, object]:
-    """Return the report of ``trace import`` at the chosen speed."""
-    return import_run(
-        found.run, found.settings, found.imported.graph.name if found.imported else ""
-    ).report
+        refusal = str(error)
+    return RecordedStep(run, settings, steps, step, imported, refusal)

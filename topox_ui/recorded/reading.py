@@ -12,7 +12,7 @@ from topox_core.errors import InputError
 from topox_core.io.limits import MB, RECORDING_IN_BROWSER, RECORDINGS_IN_BROWSER_BYTES
 from topox_core.io.resource_limits import limited_reading
 from topox_core.io.sample_folder import SAMPLE_FOLDER
-from topox_core.runs.run import FunctionRun, RunProgress, Stop, never
+from topox_core.runs.run import RunProgress, Stop, never
 from topox_core.text.numbers import plural
 from topox_core.traces.recorded.kineto import read_kineto
 from topox_core.traces.recorded.recorded_run import run_of, spans, step_of
@@ -20,7 +20,7 @@ from topox_core.traces.recorded.recording import Recording
 from topox_core.traces.source import CHAKRA, KINETO, ImportSettings, Source, format_of
 from topox_ui.recorded.state import RecordedState
 from topox_ui.runs.limits import server_limits
-from topox_ui.runs.owner import RunKind, call_or_refuse, run_owner
+from topox_ui.runs.owner import RunKind, run_owner, worker_run
 from topox_ui.runs.panel import watched
 from topox_ui.shell.charts import button, chart_title, headline, quiet, show_error, write_html
 from topox_ui.state.session import Lasting, Passing
@@ -134,17 +134,18 @@ def _cells(now: "Opened") -> None:
     if world > MAX_CELLS:
         quiet(f"{words}.")
         return
-    cells = []
-    for rank in range(world):
-        state = "twice" if rank in now.twice else "read" if rank in read else "absent"
-        mark = {"twice": "2x", "read": "✓", "absent": "–"}[state]
-        cells.append(f'<li class="{state}" title="rank {rank}: {state}"><b>{rank}</b> {mark}</li>')
+    marks = dict.fromkeys(range(world), ("absent", "–")) | dict.fromkeys(read, ("read", "✓"))
+    marks |= dict.fromkeys(now.twice, ("twice", "2x"))
+    cells = "".join(
+        f'<li class="{state}" title="rank {rank}: {state}"><b>{rank}</b> {mark}</li>'
+        for rank, (state, mark) in marks.items()
+    )
     st.html(
         "<style>.ranks { display: flex; flex-wrap: wrap; gap: .25rem; list-style: none; margin: 0 !important; "
         "padding: 0 !important; font-size: .78rem; } .ranks li { margin: 0 !important; padding: .1rem .45rem; "
         "border: 1px solid currentColor; border-radius: 4px; } .ranks .absent { border-style: dashed; } "
         ".ranks .twice { border-width: 2px; }</style>"
-        f'<ul class="ranks" aria-label="{words}">{"".join(cells)}</ul>'
+        f'<ul class="ranks" aria-label="{words}">{cells}</ul>'
     )
     quiet(f"{words}. ✓ read, – absent, 2x more than one file: the first was taken.")
 
@@ -243,7 +244,14 @@ def take_files(files: Collection[File]) -> None:
     run_owner().start(
         READING,
         tuple(name for name, _ in given),
-        lambda _places: FunctionRun(partial(_beside, known, given), _measure, "read a recording"),
+        worker_run(
+            "were not read",
+            "recorded run",
+            partial(read_files, read=read_within_limits),
+            known,
+            given,
+            measure=_measure,
+        ),
     )
 
 
@@ -289,14 +297,12 @@ def read_files(
         done += len(content)
         try:
             recording = (read or _read)(name, content)
+            if (before := of_rank.get(recording.rank)) is not None:
+                twice.add(recording.rank)
+                problem = f"rank {recording.rank} was already read from {before}"
+                raise InputError(f"{problem}: this file is left out", file=name)
         except InputError as error:
             lines.append(str(error))
-            continue
-        if recording.rank in of_rank:
-            twice.add(recording.rank)
-            before = of_rank[recording.rank]
-            problem = f"rank {recording.rank} was already read from {before}: this file is left out"
-            lines.append(str(InputError(problem, file=name)))
             continue
         of_rank[recording.rank] = name
         found.append(recording)
@@ -325,20 +331,6 @@ def read_within_limits(name: str, content: bytes) -> Recording:
             with suppress(InputError):  # the page says it, of all files together
                 step_of(run_of((recording,), ImportSettings()), ImportSettings())
         return recording
-
-
-def _beside(
-    known: dict[int, str], files: tuple[File, ...], stop: Stop, on_step: Callable[[Step], None]
-) -> Opened | None:
-    return call_or_refuse(
-        "were not read",
-        "recorded run",
-        partial(read_files, read=read_within_limits),
-        known,
-        files,
-        stop=stop,
-        on_step=on_step,
-    )
 
 
 def _measure(steps: tuple[Step, ...], elapsed_s: float) -> RunProgress:

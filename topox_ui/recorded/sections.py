@@ -23,8 +23,8 @@ from topox_core.traces.checks import FAILED, PASSED, WARNED
 from topox_core.traces.communication import parallelism_of
 from topox_core.traces.recorded.recorded_run import spans
 from topox_core.traces.run_graph import call_bars, label_of
-from topox_ui.recorded.found import RecordedStep, report_of
-from topox_ui.recorded.reading import LABELS
+from topox_ui.recorded.found import RecordedStep
+from topox_ui.recorded.reading import LABELS, opened
 from topox_ui.recorded.state import RecordedState
 from topox_ui.runs.limits import server_limits
 from topox_ui.shell.charts import (
@@ -91,7 +91,7 @@ def _name(found: RecordedStep) -> str:
 def _adopt(found: RecordedStep, title: str) -> None:
     graph = found.imported.graph
     server_limits().check_tasks(len(graph.tasks), graph.name)
-    adopt(Loaded(graph, found.cluster(), graph.name))
+    adopt(Loaded(graph, found.cluster(RecordedState.now().nic_gbps), graph.name))
     leave_for(title)
 
 
@@ -107,15 +107,15 @@ def _to_rails(found: RecordedStep) -> None:
 def _files(found: RecordedStep) -> list[File]:
     """Return what the step is saved as; each is built when it is asked for."""
     files: list[File] = []
-    known = found.imported
+    known, speed = found.imported, RecordedState.now().nic_gbps
     if known is not None:
         files += [
             ("Task graph (JSON)", ".taskgraph.json", lambda: dump_graph_json(known.graph)),
-            ("Cluster (JSON)", ".cluster.json", lambda: dump_cluster(found.cluster())),
+            ("Cluster (JSON)", ".cluster.json", lambda: dump_cluster(found.cluster(speed))),
             (
                 "Report (JSON)",
                 ".report.json",
-                result_json(lambda: report_of(found), {"recording": found.opened.key}),
+                result_json(lambda: found.report(speed), {"recording": opened().key}),
             ),
         ]
     if found.windows.windows:

@@ -3,13 +3,11 @@
 from collections.abc import Collection
 from typing import Annotated, ClassVar
 
-from pydantic import Field
-
 from topox_core.model.cluster import MAX_PORTS
-from topox_ui.state.session import Index, PageState
+from topox_core.schema.fields import setting
+from topox_ui.state.session import Index, PageState, Speed
 
-Speed = Annotated[float, Field(gt=0, le=1e6)]
-Amount = Annotated[float, Field(ge=0, le=1e9)]
+Amount = Annotated[float, setting(ge=0, le=1e9)]
 _VIEW = ("from_ms", "to_ms")
 
 
@@ -22,8 +20,8 @@ class RecordedState(PageState):
     example: bool = False
     nic_gbps: Speed = 400.0
     delay_ms: Amount = 1.0
-    step: Annotated[int, Field(ge=-1, le=10**15)] | None = None
-    gpus_per_server: Annotated[int, Field(ge=1, le=MAX_PORTS // 2)] = 1
+    step: Annotated[int, setting(ge=-1, le=10**15)] | None = None
+    gpus_per_server: Annotated[int, setting(ge=1, le=MAX_PORTS // 2)] = 1
     symmetry: bool = False
     assume_gbps: Speed | None = None
     first_rank: Index = 0

@@ -107,7 +107,7 @@ def first_screen(found: RecordedStep, now: Opened) -> None:
     else:
         words += f"{'about' if doubt else 'at most'} <b>{time(network)}</b> of it"
     words += f" (inferred from the recording: {escape(doubt)})." if doubt else "."
-    speed = found.settings.nic_gbps
+    speed = RecordedState.now().nic_gbps
     if found.imported is not None and network >= EQUAL * found.recorded_ms:
         words += f" At {speed_words(speed)}{_times_recorded(found, speed)} it would take <b>{time(found.at_ms(speed))}</b>."
     headline(f"{KICKER} · {name} · {plural(found.run.world, 'rank')}", words)
@@ -174,7 +174,7 @@ def _kpis(found: RecordedStep, speed: float) -> None:
 
 def steps_section(found: RecordedStep, theme: Theme) -> None:
     """Draw the recording's steps, and the choice of one."""
-    alike = found.opened.example and all(
+    alike = opened().example and all(
         same_time(one.recorded_ms, found.recorded_ms) for one in found.steps
     )
     [choice] = title_row(
@@ -236,7 +236,7 @@ def speed_section(found: RecordedStep, theme: Theme) -> None:
         )
         return
     speed = RecordedState.now().nic_gbps
-    now, points = (speed, found.at_ms(speed)), found.curve()
+    now, points = (speed, found.at_ms(speed)), found.curve
     chart(
         speed_curve(points, now, found.recorded_ms, found.free_ms, theme),
         "recorded_speed",

@@ -3,17 +3,15 @@
 import ipaddress
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated
 
 from topox_core.errors import InputError
 from topox_core.io.task_graph_rules import MAX_TASKS
 from topox_core.runs.cores import ALLOWED
 from topox_core.schema.fields import (
     WITHOUT_SPACES,
-    Field,
     expected,
     fields_of,
     problems,
@@ -92,7 +90,10 @@ class ServerLimits:
         for name, one in fields_of(cls).items():
             variable = f"TOPOX_{name.upper()}"
             if text := environment.get(variable, "").strip():
-                values[name] = _value(one, text, variable)
+                values[name] = one.value_of(text)
+                if any(problems(one.hint, values[name])):
+                    problem = f"must be {one.description or expected(one.hint)} (got {text[:40]!r})"
+                    raise InputError(problem, file="environment", field=variable)
         return cls(**values)
 
     @property
@@ -148,18 +149,6 @@ def only_this_machine(address: str) -> bool:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
         return address == "localhost"
-
-
-def _value(one: Field, text: str, variable: str) -> Any:
-    """Return what a variable's text says; raises InputError."""
-    value: Any = text
-    if one.kind in (int, float):
-        with suppress(ValueError):
-            value = one.kind(text)
-    if any(True for _ in problems(one.hint, value)):
-        what = one.description or expected(one.hint)
-        raise InputError(f"must be {what} (got {text[:40]!r})", file="environment", field=variable)
-    return value
 
 
 @cache

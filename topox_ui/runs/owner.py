@@ -4,7 +4,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -15,7 +15,7 @@ from topox_core.errors import InputError
 from topox_core.runs.cells import CellsRun
 from topox_core.runs.cores import give_way
 from topox_core.runs.executor import WorkerDied, call_in_worker
-from topox_core.runs.run import POLL_S, Run, Stop, never
+from topox_core.runs.run import POLL_S, FunctionRun, Run, RunProgress, Stop, never
 from topox_core.studies.study_run import StudyRun
 from topox_core.text.numbers import seconds
 from topox_ui.runs.limits import server_limits
@@ -26,8 +26,8 @@ from topox_ui.runs.tabs import Connection, Tabs
 LATE_S = 15.0  # a solver has this long to heed its own limit, which its start does not count in
 CLOSING_S = 2.0  # how long the end of a session waits for the end of its runs
 PATIENCE_S = 0.1  # how long Cancel waits for the end
-# Cells and those in line go on by themselves; forty sessions that look at theirs at every poll keep
-# each other from the interpreter.
+# Functions, cells and those in line go on by themselves; forty sessions that look at theirs at every
+# poll keep each other from the interpreter.
 BY_THEMSELVES_S = 0.25
 
 T = TypeVar("T")
@@ -61,15 +61,25 @@ class RunKind:
     cancelled: str = ""
 
 
-@dataclass
+@dataclass(eq=False)
 class _Entry:
+    """A run that was asked for, from its place in the line to its end.
+
+    Attributes
+    ----------
+    run
+        The ticket until it has begun.
+    left
+        Set once it is none of the session's runs any more; then it is closed.
+    """
+
     kind: RunKind
     key: Hashable
     run: Run[Any]
     ticket: Ticket
     begin: Callable[[int], Run[Any]]
     keep: Callable[[Any], str | None]
-    begun: bool
+    left: threading.Event = field(default_factory=threading.Event)
     cancelled: bool = False
     too_long: bool = False
 
@@ -78,17 +88,12 @@ class _Entry:
         """Whether it stands in line for a solver place, or has not quite begun."""
         return isinstance(self.run, Ticket)
 
-    @property
-    def due(self) -> bool:
-        """Whether its turn in the line has come."""
-        return not self.begun and self.ticket.places > 0
-
 
 class RunOwner:
     """Runs of one session by kind; those for which no solver place is free wait in line.
 
-    A thread attends them, so that they begin when it is their turn, their ends are noticed, their
-    results kept and their places given back whatever page the user is on.
+    A thread attends each, so that it begins when it is its turn, its end is noticed, its result
+    kept and its places given back whatever page the user is on.
 
     Parameters
     ----------
@@ -111,15 +116,13 @@ class RunOwner:
         self._lock = threading.RLock()
         self._closed = threading.Event()
         self._active: dict[RunKind, _Entry] = {}
-        self._leaving: list[_Entry] = []
         self._results: dict[RunKind, Kept[Any]] = {}
         self._refusals: dict[RunKind, Kept[InputError]] = {}
         self._cancelled: dict[RunKind, Kept[bool]] = {}
         self._notes: defaultdict[RunKind, str | InputError] = defaultdict(str)
         self._failures: dict[RunKind, Exception] = {}
         self._ended: set[RunKind] = set()
-        self._attendant: threading.Thread | None = None
-        self._news = threading.Event()
+        self._attendants: list[threading.Thread] = []
 
     # -- what is known -----------------------------------------------------------------------------
 
@@ -223,12 +226,18 @@ class RunOwner:
             self._cancelled.setdefault(kind, Kept(kind.most_kept)).pop(key, None)
             places = kind.places() if kind.places else self._places
             ticket = places.claim(self, kind.most_slots, at_most_s)
-            at_once = bool(ticket.places) or not kind.most_slots
-            entry = _Entry(kind, key, ticket, ticket, begin, keep, begun=at_once)
-            self._active[kind] = entry
-        if at_once:
-            self._begin(entry)
-        self._attend()
+            entry = self._active[kind] = _Entry(kind, key, ticket, ticket, begin, keep)
+        try:
+            if ticket.places or not kind.most_slots:
+                self._begin(entry)
+        finally:
+            attendant = threading.Thread(
+                target=self._attend, args=(entry,), name="attend a run", daemon=True
+            )
+            with self._lock:  # who closes joins the threads, which must have started
+                alive = [one for one in self._attendants if one.is_alive()]
+                self._attendants = [*alive, attendant]
+                attendant.start()
 
     def cancel(self, kind: RunKind) -> None:
         """Cancel a run; whatever is complete is kept."""
@@ -237,24 +246,17 @@ class RunOwner:
             return
         entry.cancelled = self._cancelled[kind][entry.key] = True
         entry.run.cancel()
-        until = time.monotonic() + PATIENCE_S
-        while self._active.get(kind) is entry and entry.run.running and time.monotonic() < until:
-            time.sleep(PATIENCE_S / 10)
+        self._see_through(entry, PATIENCE_S)
         with self._lock:
-            if self._active.get(kind) is entry:
+            if not entry.left.is_set():
                 entry.run.poll()
                 if not entry.run.running or entry.run.result() is not None:
                     self._end(entry)
 
     def wait(self, kind: RunKind, seconds: float) -> None:
         """Wait a little for the end of a run; raise what ended it, if that was not bad input."""
-        until = time.monotonic() + seconds
-        while (entry := self._active.get(kind)) is not None and time.monotonic() < until:
-            if not entry.run.running:
-                with self._lock:
-                    if self._active.get(kind) is entry:
-                        self._forward(entry)
-            time.sleep(0.01)
+        if (entry := self._active.get(kind)) is not None:
+            self._see_through(entry, seconds)
         if kind in self._failures:
             self.ended(kind)
 
@@ -269,97 +271,93 @@ class RunOwner:
             self._closed.set()
             for kind in list(self._active):
                 self._let_go(kind)
-            attendant = self._attendant
-        if attendant is not None:
-            attendant.join(CLOSING_S)
+            attendants = self._attendants
+        until = time.monotonic() + CLOSING_S
+        for attendant in attendants:
+            attendant.join(max(0.0, until - time.monotonic()))
 
     # -- in the background -------------------------------------------------------------------------
 
-    def _attend(self) -> None:
-        with self._lock:  # who closes joins the thread, which must have started
-            self._news.set()
-            if self._attendant is None:
-                self._attendant = threading.Thread(
-                    target=self._work, name="attend runs", daemon=True
-                )
-                self._attendant.start()
-
-    def _work(self) -> None:
-        """Take every run forward until none is left."""
+    def _attend(self, entry: _Entry) -> None:
+        """Take a run to its end; then close it, and give its places back once it has ended."""
         give_way()
-        while True:
-            self._news.clear()
-            with self._lock:
-                entries = list(self._active.values())
-                due = [one for one in entries if one.due]
-                for entry in entries:
-                    if not entry.waits:
-                        self._forward(entry)
-                leaving, self._leaving = self._leaving, []
-                if not leaving and not self._active:
-                    self._attendant = None
-                    return
-            for entry in due:
+        while not entry.left.is_set():
+            if entry.waits and entry.ticket.places:
                 self._begin(entry)
-            for entry in leaving:
-                self._close(entry)
-            alone = all(isinstance(one.run, CellsRun | StudyRun | Ticket) for one in entries)
-            self._news.wait(BY_THEMSELVES_S if alone and not self._leaving else POLL_S)
+            else:
+                self._forward(entry)
+            if isinstance(entry.run, FunctionRun):
+                entry.run.wait(BY_THEMSELVES_S)
+            else:
+                alone = isinstance(entry.run, StudyRun | Ticket)
+                entry.left.wait(BY_THEMSELVES_S if alone else POLL_S)
+        while True:
+            try:
+                entry.run.close()
+            except Exception as error:  # a defect is for the page
+                self._failures[entry.kind] = error
+            if not entry.run.running:
+                break
+            time.sleep(POLL_S)
+        entry.ticket.line.give_back(entry.ticket)
+
+    def _see_through(self, entry: _Entry, seconds: float) -> None:
+        """Wait a little for the end of a run, and notice it at once."""
+        until = time.monotonic() + seconds
+        while not entry.left.is_set() and time.monotonic() < until:
+            if not entry.run.running:
+                self._forward(entry)
+            entry.left.wait(0.01)
 
     def _forward(self, entry: _Entry) -> None:
-        running = entry.run.running
-        if running and entry.ticket.places:
-            if isinstance(entry.run, CellsRun | StudyRun):
-                entry.run.use(entry.ticket.line.fit(entry.ticket))
-            if not entry.too_long and entry.ticket.held_s > self._longest_s + LATE_S:
-                entry.too_long = True
-                entry.run.cancel()
-        try:
-            entry.run.poll()
-        except Exception as error:
-            self._failures[entry.kind] = error
-            running = False
-        if not running:
-            self._end(entry)
+        """Take in what a run has done, keep it within its places and its time, and notice its end."""
+        with self._lock:
+            if entry.left.is_set():
+                return
+            running = entry.run.running
+            if running and entry.ticket.places:
+                if isinstance(entry.run, CellsRun | StudyRun):
+                    entry.run.use(entry.ticket.line.fit(entry.ticket))
+                if not entry.too_long and entry.ticket.held_s > self._longest_s + LATE_S:
+                    entry.too_long = True
+                    entry.run.cancel()
+            try:
+                entry.run.poll()
+            except Exception as error:
+                self._fail(entry, error)
+                running = False
+            if not running:
+                self._end(entry)
 
     def _begin(self, entry: _Entry) -> None:
-        """Begin a run that has its places; one that was given up meanwhile, or replaced, is on its way out."""
-        entry.begun = True
+        """Begin a run that has its places; one that was given up meanwhile, or replaced, is stopped."""
         try:
             run = entry.begin(entry.ticket.places)
         except Exception as error:
             with self._lock:
-                if self._active.get(entry.kind) is not entry:
-                    return
-                self._end(entry)
-                if isinstance(error, InputError):
-                    self._refuse(entry.kind, entry.key, error)
-                else:
-                    self._failures[entry.kind] = error
+                if not entry.left.is_set():
+                    self._end(entry)
+                    self._fail(entry, error)
             return
         with self._lock:
             entry.run = run
             # Those in line may know how long it will still take.
             entry.ticket.left_s = lambda: run.progress.left_s
-            if self._active.get(entry.kind) is not entry:
-                self._leave(entry)
+            if entry.left.is_set():
+                run.cancel()
 
     def _end(self, entry: _Entry) -> None:
         """Keep what a run brought and let it go."""
         kind = entry.kind
-        if entry.waits:
-            entry.run.close()
-        self._leaving.append(self._active.pop(kind))
+        del self._active[kind]
         self._ended.add(kind)
-        self._attend()
+        entry.left.set()
         try:
             result = entry.run.result()
             if result is not None:
                 self._notes[kind] = entry.keep(result) or ""
-        except InputError as error:
-            self._refuse(kind, entry.key, error)
         except Exception as error:
-            self._failures[kind] = error
+            self._fail(entry, error)
         if entry.cancelled and kind.cancelled and not entry.waits:
             self._notes[kind] = kind.cancelled
         if entry.too_long:
@@ -367,31 +365,19 @@ class RunOwner:
                 f"Stopped: on this server a run takes at most {seconds(self._longest_s)}. What was computed is kept."
             )
 
-    def _refuse(self, kind: RunKind, key: Hashable, error: InputError) -> None:
-        self._notes[kind] = self.refusals(kind)[key] = error
+    def _fail(self, entry: _Entry, error: Exception) -> None:
+        """Note what ended a run: bad input is told, a defect is raised when the page looks at the run."""
+        if isinstance(error, InputError):
+            self._notes[entry.kind] = self.refusals(entry.kind)[entry.key] = error
+        else:
+            self._failures[entry.kind] = error
 
     def _let_go(self, kind: RunKind) -> None:
         """End a run without keeping what it has."""
         entry = self._active.pop(kind, None)
         if entry is not None:
-            self._leave(entry)
-
-    def _leave(self, entry: _Entry) -> None:
-        entry.run.cancel()
-        self._leaving.append(entry)
-        self._attend()
-
-    def _close(self, entry: _Entry) -> None:
-        """Close a run and give its slots back once it has ended; a defect is for the page, other runs go on."""
-        try:
-            entry.run.close()
-        except Exception as error:
-            self._failures[entry.kind] = error
-        with self._lock:
-            if entry.run.running:
-                self._leaving.append(entry)
-            else:
-                entry.ticket.line.give_back(entry.ticket)
+            entry.left.set()
+            entry.run.cancel()
 
 
 @st.cache_resource(show_spinner=False, on_release=lambda tabs: tabs.close())
@@ -414,22 +400,33 @@ def run_owner() -> RunOwner:
     return connection().tab.owner
 
 
-def call_or_refuse(
-    problem: str, file: str, function: Callable[..., T], *given: Any, stop: Stop, **options: Any
-) -> T | None:
-    """Call a function in a process of its own, that Cancel and the end of the session end; None if they did.
+def worker_run(
+    problem: str,
+    file: str,
+    function: Callable[..., T],
+    *given: Any,
+    measure: Callable[[tuple[Any, ...], float], RunProgress] | None = None,
+) -> Callable[[int], FunctionRun[T | None, Any]]:
+    """Return what begins a run of a function in a process of its own, that Cancel and the end of the session end.
 
-    Raises
-    ------
-    InputError
-        With the problem and its reason, if that process died.
+    Parameters
+    ----------
+    problem, file
+        Of the line where that process died; its reason stands behind.
+    measure
+        As of a run of a function, which then tells its steps: ``function(*given, stop, on_step)``.
     """
-    try:
-        return call_in_worker(function, *given, stop=stop, **options)
-    except WorkerDied as death:
-        if stop():
-            return None
-        raise InputError(f"{problem}: {death}", file=file) from None
+
+    def work(stop: Stop, on_step: Callable[[Any], None]) -> T | None:
+        try:
+            tell = on_step if measure else None
+            return call_in_worker(function, *given, stop=stop, on_step=tell)
+        except WorkerDied as death:
+            if stop():
+                return None
+            raise InputError(f"{problem}: {death}", file=file) from None
+
+    return lambda _places: FunctionRun(work, measure)
 
 
 def session_over() -> Stop:

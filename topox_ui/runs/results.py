@@ -3,13 +3,15 @@
 A shared answer is worked out once, and the least used go first when memory runs short.
 """
 
+import gc
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Hashable, MutableMapping
 from concurrent.futures import Future
-from dataclasses import fields, is_dataclass
+from types import FunctionType, ModuleType
 from typing import Any, Generic, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 import streamlit as st
@@ -22,6 +24,8 @@ from topox_ui.runs.limits import server_limits
 T = TypeVar("T")
 # Of a long list so many entries are weighed, evenly spread, and stand for the rest.
 SAMPLE = 64
+# What weighs nothing, or is not held by a result alone.
+_NOT_WEIGHED = (type(None), bool, int, float, type, FunctionType, ModuleType)
 
 
 def approximate_bytes(value: object, seen: set[int] | None = None) -> int:
@@ -31,35 +35,17 @@ def approximate_bytes(value: object, seen: set[int] | None = None) -> int:
     takes a millisecond.
     """
     seen = set() if seen is None else seen
-    if value is None or isinstance(value, bool | int | float | type) or id(value) in seen:
+    if isinstance(value, _NOT_WEIGHED) or id(value) in seen:
         return 0
     seen.add(id(value))
     own = sys.getsizeof(value)
     if isinstance(value, np.ndarray):
         return int(max(own, value.nbytes))
-    if isinstance(value, str | bytes):
-        return own
-    if isinstance(value, Mapping):
-        return (
-            own
-            + _of_many(value.keys(), len(value), seen)
-            + _of_many(value.values(), len(value), seen)
-        )
-    if isinstance(value, list | tuple | set | frozenset):
-        return own + _of_many(value, len(value), seen)
-    if is_dataclass(value):
-        return own + sum(
-            approximate_bytes(getattr(value, one.name, None), seen) for one in fields(value)
-        )
-    held = getattr(value, "__dict__", None)
-    return own + (approximate_bytes(held, seen) if held else 0)
-
-
-def _of_many(values: Iterable[object], number: int, seen: set[int]) -> int:
-    stride = max(1, number // SAMPLE)
-    weighed = [one for place, one in enumerate(values) if place % stride == 0]
-    sample = sum(8 + approximate_bytes(one, seen) for one in weighed)
-    return sample * number // max(1, len(weighed))
+    held = gc.get_referents(value)
+    # An odd stride: keys and values of a mapping take turns.
+    sample = held[:: len(held) // SAMPLE | 1]
+    weighed = sum(approximate_bytes(one, seen) for one in sample)
+    return own + weighed * len(held) // max(1, len(sample))
 
 
 class ResultMemory:
@@ -124,7 +110,8 @@ class Shared(Generic[T]):
     def __init__(self, memory: ResultMemory) -> None:
         self._memory = memory
         self._kept = Kept[T](MAX, memory)
-        self._coming: dict[str, Future[None]] = {}
+        # Held by who works an answer out, and gone once nobody waits for it.
+        self._turns = WeakValueDictionary[str, threading.Lock]()
         self._lock = threading.Lock()
 
     def known(self, key: str) -> T | None:
@@ -148,34 +135,26 @@ class Shared(Generic[T]):
         over
             Whether who asks is gone; then the script ends here, and what was cut short is not kept.
         """
+        with self._lock:
+            turn = self._turns.setdefault(key, threading.Lock())
         while (answer := self.known(key)) is None:
-            with self._lock:
-                coming = self._coming.get(key)
-                mine = coming is None
-                if coming is None:
-                    # It may have been worked out since it was looked for.
-                    if (answer := self.known(key)) is not None:
-                        break
-                    coming = self._coming[key] = Future()
-            if mine:
-                return self._make(key, make, coming, over)
-            wait_for(coming, over)
+            if turn.acquire(timeout=WAIT_S):
+                try:
+                    answer = self.known(key)  # worked out since it was looked for
+                    if answer is None:
+                        answer = make()
+                        if not over():
+                            self._kept[key] = answer
+                except Exception:
+                    if not over():
+                        raise
+                finally:
+                    turn.release()
+            if over():
+                raise StopException
+            if answer is not None:
+                break
         return answer
-
-    def _make(self, key: str, make: Callable[[], T], coming: Future[None], over: Stop) -> T:
-        try:
-            answer = make()
-            if not over():
-                self._kept[key] = answer
-                return answer
-        except Exception:
-            if not over():
-                raise
-        finally:
-            with self._lock:
-                del self._coming[key]
-            coming.set_result(None)
-        raise StopException
 
 
 def wait_for(future: Future[T], over: Stop) -> T:

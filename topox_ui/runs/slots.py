@@ -3,7 +3,7 @@
 import heapq
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 
 import streamlit as st
@@ -91,20 +91,19 @@ class SolverPlaces:
     def __init__(self, places: int) -> None:
         self.places = places
         self._lock = threading.RLock()
-        self._waiting: list[Ticket] = []
-        self._holding: list[Ticket] = []
+        self._tickets: list[Ticket] = []  # that wait or hold places, by arrival
         self._lately: deque[float] = deque(maxlen=LATELY)
 
     @property
     def free(self) -> int:
         """How many places nobody holds."""
         with self._lock:
-            return self.places - sum(one.places for one in self._holding)
+            return self.places - sum(one.places for one in self._tickets)
 
     @property
     def waiting(self) -> int:
         """How many claims wait in line."""
-        return len(self._waiting)
+        return sum(not one.places for one in self._tickets)
 
     def claim(self, session: object, most: int = 1, at_most_s: float | None = None) -> Ticket:
         """Join the line; with places free and nobody waiting the ticket holds some at once.
@@ -121,30 +120,27 @@ class SolverPlaces:
         with self._lock:
             ticket = Ticket(self, session, most, at_most_s)
             if most:
-                self._waiting.append(ticket)
+                self._tickets.append(ticket)
                 self._serve()
             return ticket
 
     def give_back(self, ticket: Ticket) -> None:
         """Leave the line, or give the places back; may be called twice."""
         with self._lock:
-            if ticket in self._waiting:
-                self._waiting.remove(ticket)
-            elif ticket in self._holding:
-                self._holding.remove(ticket)
-                self._lately.append(time.monotonic() - ticket.since_s)
-                ticket.places = 0
-            self._serve()
+            if ticket in self._tickets:
+                self._tickets.remove(ticket)
+                if ticket.places:
+                    self._lately.append(ticket.held_s)
+                    ticket.places = 0
+                self._serve()
 
     def fit(self, ticket: Ticket) -> int:
         """Give places of a ticket back that others wait for, or take free ones up to its most; return how many it holds."""
         with self._lock:
-            if ticket not in self._holding:
-                return ticket.places
-            if self._waiting:
+            if ticket.places and self.waiting:
                 ticket.places = min(ticket.places, self._share())
                 self._serve()
-            else:
+            elif ticket.places:
                 ticket.places += max(0, min(self.free, ticket.most - ticket.places))
             return ticket.places
 
@@ -157,9 +153,8 @@ class SolverPlaces:
     def wait_s(self, ticket: Ticket) -> float:
         """Return in about how many seconds a ticket gets a place: by what runs are known to need, else what they took lately."""
         with self._lock:
-            now = time.monotonic()
             ends = [0.0] * self.free
-            ends += [self._left_s(one, now) for one in self._holding for _ in range(one.places)]
+            ends += [self._left_s(one) for one in self._tickets for _ in range(one.places)]
             heapq.heapify(ends)
             for one in self._line():
                 if one is ticket:
@@ -179,43 +174,39 @@ class SolverPlaces:
 
     def _serve(self) -> None:
         """Give free places to the heads of the line."""
-        while self._waiting and (free := self.free) > 0:
-            ticket = self._line()[0]
-            share = self._share() if len(self._waiting) > 1 else self.places
-            self._waiting.remove(ticket)
+        while (free := self.free) > 0 and (line := self._line()):
+            ticket, share = line[0], self._share() if len(line) > 1 else self.places
             ticket.places = max(1, min(free, ticket.most, share))
             ticket.since_s = time.monotonic()
-            self._holding.append(ticket)
 
     def _line(self) -> list[Ticket]:
         """Return who waits, in the order in which they are served as things stand."""
-        turn: dict[int, int] = {}
-        for one in self._holding:
-            turn[id(one.session)] = turn.get(id(one.session), 0) + one.places
+        turn = Counter[int]()
+        for one in self._tickets:
+            turn[id(one.session)] += one.places
         ranked = []
-        for one in self._waiting:  # by arrival
-            rank = turn.get(id(one.session), 0)
-            turn[id(one.session)] = rank + 1
-            ranked.append((rank, one))
+        for one in self._tickets:
+            if not one.places:
+                ranked.append((turn[id(one.session)], one))
+                turn[id(one.session)] += 1
         return [one for _, one in sorted(ranked, key=lambda entry: entry[0])]
 
     def _share(self) -> int:
         """Return how many places a session may hold while others wait."""
-        sessions = {id(one.session) for one in (*self._holding, *self._waiting)}
+        sessions = {id(one.session) for one in self._tickets}
         return max(1, self.places // len(sessions))
 
     def _expected_s(self, ticket: Ticket) -> float:
         typical = sum(self._lately) / len(self._lately) if self._lately else TYPICAL_S
         return typical if ticket.at_most_s is None else min(typical, ticket.at_most_s)
 
-    def _left_s(self, ticket: Ticket, now: float) -> float:
+    def _left_s(self, ticket: Ticket) -> float:
         """Return how long a ticket will still hold its places: never nothing, since it has not ended."""
         left_s = ticket.left_s()
         if left_s is None:
-            held_s = now - ticket.since_s
-            left_s = self._expected_s(ticket) - held_s
+            left_s = self._expected_s(ticket) - ticket.held_s
             if left_s <= 0 and ticket.at_most_s is not None:  # it takes longer than most
-                left_s = (ticket.at_most_s - held_s) / 2
+                left_s = (ticket.at_most_s - ticket.held_s) / 2
         return max(1.0, left_s)
 
 

@@ -25,6 +25,8 @@ class Tab:
         What its pages remembered when they were last drawn.
     here
         Whether it is connected.
+    expiry
+        Ends it once it was away for too long; one that never starts while it was never away.
     """
 
     owner: Any
@@ -32,7 +34,7 @@ class Tab:
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     held: dict[str, Any] = field(default_factory=dict)
     here: bool = True
-    expiry: threading.Timer | None = None
+    expiry: threading.Timer = field(default_factory=lambda: threading.Timer(0.0, bool))
 
 
 class Tabs:
@@ -100,8 +102,7 @@ class Tabs:
         """Forget a tab, and end what it started."""
         with self._lock:
             self._tabs.pop(tab.token, None)
-            if tab.expiry is not None:
-                tab.expiry.cancel()
+            tab.expiry.cancel()
         tab.owner.close()
 
     def close(self) -> None:
@@ -113,14 +114,12 @@ class Tabs:
             self.end(tab)
 
     def _take_back(self, tab: Tab, session: str) -> Tab:
-        if tab.expiry is not None:
-            tab.expiry.cancel()
-        tab.here, tab.session, tab.expiry = True, session, None
+        tab.expiry.cancel()
+        tab.here, tab.session = True, session
         return tab
 
     def _wait(self, tab: Tab) -> None:
-        if tab.expiry is not None:
-            tab.expiry.cancel()
+        tab.expiry.cancel()
         tab.expiry = threading.Timer(self._rejoin_s, self._expire, (tab,))
         tab.expiry.daemon = True
         tab.expiry.start()

@@ -396,42 +396,29 @@ def _edited(key: str, take: Callable[[int, Mapping[str, Any]], object]) -> None:
 def _explained(
     table: pd.DataFrame, configured: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Mapping[str, Any]]:
-    """Return how columns are drawn: large numbers with separators, no text cut, each term with what the glossary says."""
+    """Return how columns are drawn, each term with what the glossary says."""
     columns = dict(configured)
     for place, name in enumerate(map(str, table.columns)):
-        own: Any = columns.get(name)
-        if own is None and (form := _separated(table.iloc[:, place])):
-            # Streamlit measures a number without its separators, and cuts it.
-            digits = len(f"{table.iloc[:, place].abs().max():,.0f}") + (0 if form == "%,d" else 3)
-            wide = DIGIT_PX * max(digits, len(name)) + EDGES_PX
-            own = st.column_config.NumberColumn(format=form, width=wide)
-        if own is None and (wide := _width_px(table.iloc[:, place])):
-            own = st.column_config.Column(width=wide)
-        own = own or st.column_config.Column()
-        if not own.get("help") and (words := label_help(name)):
-            own = {**own, "help": words}
-        if own != st.column_config.Column():
-            columns[name] = own
+        own = columns.get(name) or _uncut(name, table.iloc[:, place])
+        columns[name] = {**own, "help": own.get("help") or label_help(name)}
     return columns
 
 
-def _width_px(column: pd.Series) -> int:
-    """Return how wide a column of text with long cells is; 0 for any other."""
-    if pd.api.types.is_numeric_dtype(column):
-        return 0
-    longest = max((len(cell) for cell in column if isinstance(cell, str)), default=0)
-    return min(MOST_PX, LETTER_PX * longest + EDGES_PX) if longest > LONG_TEXT else 0
-
-
-def _separated(column: pd.Series) -> str:
-    """Return how a column of numbers some of which are large is written; empty for any other."""
+def _uncut(name: str, column: pd.Series) -> Mapping[str, Any]:
+    """Return how a column is drawn that nothing is said of: large numbers with separators, and no cell cut."""
     kinds = pd.api.types
-    if not kinds.is_numeric_dtype(column) or kinds.is_bool_dtype(column):
-        return ""
-    if not (column.abs() >= MANY).any():
-        return ""
+    if not kinds.is_numeric_dtype(column):
+        longest = max((len(cell) for cell in column if isinstance(cell, str)), default=0)
+        wide = min(MOST_PX, LETTER_PX * longest + EDGES_PX) if longest > LONG_TEXT else None
+        return st.column_config.Column(width=wide)
+    if kinds.is_bool_dtype(column) or not (column.abs() >= MANY).any():
+        return st.column_config.Column()
     # With empty cells whole numbers are floats.
-    return "%,d" if (column.dropna() % 1 == 0).all() else "%,.2f"
+    form, decimals = ("%,d", 0) if (column.dropna() % 1 == 0).all() else ("%,.2f", 3)
+    # Streamlit measures a number without its separators, and cuts it.
+    digits = len(f"{column.abs().max():,.0f}") + decimals
+    wide = DIGIT_PX * max(digits, len(name)) + EDGES_PX
+    return st.column_config.NumberColumn(format=form, width=wide)
 
 
 def without_formulas(table: pd.DataFrame) -> pd.DataFrame:

@@ -5,13 +5,12 @@ import streamlit as st
 from topox_core.studies.keys import KEYS, value_label
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import enumeration, plural, uncapitalised
-from topox_core.workloads.catalogue import WORKLOADS
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.classroom.held import is_student, shows
 from topox_ui.shell.pages import PAGES, Page, groups, page_of
 from topox_ui.state.address import follow_address
 from topox_ui.state.loading import DIFFERS, Loaded, loaded, opened_by_itself, scenario
-from topox_ui.state.scenario import CLUSTER, Scenario
+from topox_ui.state.scenario import CLUSTER, SOURCE, SOURCES, Scenario
 from topox_ui.state.session import PLACE, Passing, link_query, states
 
 # Where a click leads, by path and query: only the script may leave its page, a callback may not.
@@ -122,10 +121,7 @@ def _remark(opened: Loaded) -> str:
 
 def what_if_words(opened: Loaded) -> list[str]:
     """Return which choices differ from the files: of the cluster with both values, the rest by their number."""
-    now, bare = scenario(), scenario().without_what_ifs()
-    changed = {
-        name: getattr(now, name) for name in vars(now) if getattr(now, name) != getattr(bare, name)
-    }
+    changed = {k: value for k, value in scenario().choices().items() if k not in SOURCE}
     told = [
         f"{uncapitalised(key.words)} {value_label(key, changed[name])} instead of {value_label(key, getattr(opened.cluster, name))}"
         for name in CLUSTER
@@ -147,5 +143,4 @@ def job_name(opened: Loaded) -> str:
 
 def source_name(source: Scenario) -> str:
     """Return what a sample or a generated workload is called, up to the colon."""
-    known = SAMPLES if source.source == "sample" else WORKLOADS
-    return known[source.name].title.partition(":")[0]
+    return SOURCES[source.source][source.name].title.partition(":")[0]

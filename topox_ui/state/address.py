@@ -5,7 +5,9 @@ from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 import streamlit as st
+from msgspec.structs import replace
 
+from topox_core.schema.fields import fields_of
 from topox_ui.runs.owner import all_tabs, connection, run_owner
 from topox_ui.state.loading import (
     AWAITED,
@@ -33,7 +35,6 @@ from topox_ui.state.session import (
     notify,
     notify_errors,
     put_back,
-    state_of,
     states,
     view_query,
 )
@@ -157,11 +158,11 @@ def read(query: dict[str, str], models: Iterable[type[PageState]]) -> bool:
         if not given and model.__name__ not in carried:
             continue
         new, wrong = model.of_query(given)
-        old = state_of(model)
+        old = model.now()
         local = old.local()
         named = {name for name in local if model.prefix + name in given} | new.choices().keys()
         if not named & set(local):
-            new = new.model_copy(update={name: getattr(old, name) for name in local})
+            new = replace(new, **{name: getattr(old, name) for name in local})
         check = type(new).check
         if isinstance(new, Scenario):
             new = _with_graph(new)
@@ -169,7 +170,7 @@ def read(query: dict[str, str], models: Iterable[type[PageState]]) -> bool:
             if now is None:
                 continue
             check = partial(Scenario.check_on, base=now.cluster)
-        fields = [name for name in model.model_fields if model.prefix + name in given]
+        fields = [name for name in fields_of(model) if model.prefix + name in given]
         new, dropped = agreeing(new, fields, check)
         for key in given.keys() - set(wrong):
             del refused[key]
@@ -187,7 +188,7 @@ def _with_graph(new: Scenario) -> Scenario:
     """Load what the scenario of a link names; where it names nothing or cannot be loaded, keep what is there."""
     old = Scenario.now()
     if new.source == "none":
-        return new.model_copy(update={name: getattr(old, name) for name in SOURCE})
+        return replace(new, **{name: getattr(old, name) for name in SOURCE})
     if any(getattr(new, name) != getattr(old, name) for name in SOURCE) or loaded() is None:
         with notify_errors():
             load(new)

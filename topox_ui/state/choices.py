@@ -3,10 +3,9 @@
 from collections.abc import Collection
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
-
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS, USUAL
+from topox_core.schema.fields import fields_of, setting
 from topox_ui.runs.limits import server_limits
 from topox_ui.state.session import (
     Count,
@@ -14,9 +13,6 @@ from topox_ui.state.session import (
     NotNegative,
     PageState,
     Ratio,
-    like,
-    one_of,
-    some_of,
 )
 
 
@@ -47,7 +43,7 @@ class ScheduleState(_OfGraph):
 class RaceState(_OfGraph):
     """How long each engine of the race has on Proof."""
 
-    race_s: Annotated[float, Field(ge=0.5, le=300)] = 5.0
+    race_s: Annotated[float, setting(ge=0.5, le=300)] = 5.0
 
     def check(self) -> None:
         """Raise InputError where an engine would have more time than the server gives."""
@@ -61,13 +57,16 @@ class CircuitsState(_OfGraph):
     switch: Index | None = None
 
 
+Fabric = Annotated[str, setting(choices=FABRICS)]
+
+
 class ContestState(_OfGraph):
     """The fabrics that compete, the fat-tree among them, and how fixed circuits are laid: chosen on Compare, counted with on others.
 
     ``cost_ratio`` is None where the price catalogue says what the circuits' money buys.
     """
 
-    fabrics: Annotated[tuple[str, ...], *some_of(FABRICS), Field(min_length=1)] = USUAL
+    fabrics: Annotated[tuple[Fabric, ...], setting(min_length=1)] = USUAL
     fat_tree: Literal["cost", "racks"] = "cost"
     cost_ratio: Ratio | None = None
     oversubscription: Ratio = 4.0
@@ -93,18 +92,18 @@ class CompareState(_OfGraph):
 
     resets: ClassVar = {"lanes": ("lanes_server", "lanes_from_ms", "lanes_to_ms")}
 
-    lanes: Annotated[str, one_of(("all", *FABRICS))] = "all"
+    lanes: Annotated[str, setting(choices=("all", *FABRICS))] = "all"
     lanes_server: Index = 0
     lanes_from_ms: NotNegative | None = None
     lanes_to_ms: NotNegative | None = None
 
     fails: Literal["fibre", "port", "switch", "server"] = "fibre"
-    failed_circuit: Annotated[str, Field(pattern=r"^\d{1,6}-\d{1,6}$")] | None = None
+    failed_circuit: Annotated[str, setting(pattern=r"^\d{1,6}-\d{1,6}$")] | None = None
     failed_server: Index = 0
     failed_port: Index = 0
     failed_switch: Index = 0
     substitute: Index | None = None
-    failed_at: Annotated[int, Field(ge=0, le=90)] = 50
+    failed_at: Annotated[int, setting(ge=0, le=90)] = 50
 
 
 class GatingState(_OfGraph):
@@ -112,12 +111,12 @@ class GatingState(_OfGraph):
 
     gated: bool = False
     gating: Literal["walk", "dirichlet", "zipf"] = "walk"
-    gating_skew: Annotated[float, Field(ge=1e-3, le=100)] = 1.0
-    gating_seed: Annotated[int, Field(ge=0, le=9)] = 0
-    gating_iterations: Annotated[int, Field(ge=1, le=50)] = 8
+    gating_skew: Annotated[float, setting(ge=1e-3, le=100)] = 1.0
+    gating_seed: Annotated[int, setting(ge=0, le=9)] = 0
+    gating_iterations: Annotated[int, setting(ge=1, le=50)] = 8
     packet_ports: Index | None = None
     regional_circuits: Literal["gate", "foreseen", "fixed"] = "gate"
-    reevaluate_ms: Annotated[float, like(FabricOptions, "reevaluate_ms")] = 50.0
+    reevaluate_ms: Annotated[float, fields_of(FabricOptions)["reevaluate_ms"].limits] = 50.0
     pause: Literal["all", "changed"] = "all"
 
 
@@ -139,7 +138,7 @@ class CollectiveState(_OfGraph):
     """One collective: its kind and size, the delay of a change, and how its ports share the work; None is that of the job."""
 
     collective: Literal["all_to_all", "all_reduce", "all_gather", "reduce_scatter"] | None = None
-    members: Annotated[int, Field(ge=2, le=MAX_MEMBERS)] | None = None
-    tensor_mb: Annotated[float, Field(gt=0, le=1e6)] | None = None
-    switch_ms: Annotated[float, Field(ge=0, le=3.6e6)] | None = None
+    members: Annotated[int, setting(ge=2, le=MAX_MEMBERS)] | None = None
+    tensor_mb: Annotated[float, setting(gt=0, le=1e6)] | None = None
+    switch_ms: Annotated[float, setting(ge=0, le=3.6e6)] | None = None
     collective_way: Literal["together", "one_port", "split"] = "split"

@@ -3,10 +3,8 @@
 Of own files, graph and cluster, either may come first, and what does not fit waits for the other.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
 import streamlit as st
@@ -17,14 +15,13 @@ from topox_core.io.task_graph_file import check_fits, load_graph
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import COMPUTE_KINDS, TaskGraph
 from topox_core.rails.window_lengths import WindowList
-from topox_core.runs.run import FunctionRun, Stop
 from topox_core.text.numbers import and_more, plural, short
 from topox_core.training.job import Job, is_job, load_job
 from topox_core.workloads.catalogue import count_tasks, generate, workload_of
 from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_core.workloads.workload import as_workload, job_of
 from topox_ui.runs.limits import server_limits
-from topox_ui.runs.owner import RunKind, call_or_refuse, run_owner
+from topox_ui.runs.owner import RunKind, run_owner, worker_run
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.session import (
     ADDRESS_DUE,
@@ -67,19 +64,10 @@ def generated(name: str, parameters: Parameters) -> Generated | None:
     if count_tasks(name, dict(parameters), server_limits().most_tasks) <= AT_ONCE:
         return None
     if owner.run(GENERATE, key) is None:
-        owner.start(
-            GENERATE, key, lambda _places: FunctionRun(partial(_generate, name, parameters))
-        )
+        given = name, dict(parameters), server_limits().most_tasks
+        begin = worker_run("was not generated", f"workload {name}", generate, *given)
+        owner.start(GENERATE, key, begin)
     raise NotYet
-
-
-def _generate(
-    name: str, parameters: Parameters, stop: Stop, _on_step: Callable[[object], None]
-) -> Generated | None:
-    most, file = server_limits().most_tasks, f"workload {name}"
-    return call_or_refuse(
-        "was not generated", file, generate, name, dict(parameters), most, stop=stop
-    )
 
 
 # What a page shows that is opened without a job: on it circuits change a thousand times.
@@ -94,16 +82,18 @@ class Loaded:
     ----------
     assumed
         Whether no file gave the cluster: its values are ours, or were typed in.
+    by_itself
+        Whether it is a sample that nobody asked for.
     """
 
     graph: TaskGraph
     cluster: Cluster
     title: str
     assumed: bool = False
+    by_itself: bool = False
 
 
 _LOADED = Lasting[Loaded]("loaded")
-_BY_ITSELF = Lasting[bool]("by_itself")
 _PREVIOUS = Lasting[tuple[Loaded | None, list[PageState]]]("previous")
 # The scenario whose large graph is being generated; None where a link asked for it.
 AWAITED = Lasting[Scenario | None]("awaited")
@@ -202,7 +192,6 @@ def _take(new: Loaded) -> None:
     if old is not None and old != new and not opened_by_itself():
         _PREVIOUS.set((old, _of_graph()))
     _LOADED.set(new)
-    _BY_ITSELF.set(False)
 
 
 def _of_graph() -> list[PageState]:
@@ -223,7 +212,6 @@ def go_back() -> None:
         return
     _PREVIOUS.set((loaded(), _of_graph()))
     _LOADED.set(before[0])
-    _BY_ITSELF.set(False)
     _begin_with(*before[1])
 
 
@@ -259,12 +247,13 @@ def open_first() -> None:
     put(new)
     ADDRESS_DUE.pop()
     MENUS.set([])
-    _BY_ITSELF.set(True)
+    _LOADED.set(replace(loaded(), by_itself=True))
 
 
 def opened_by_itself() -> bool:
     """Return whether what is loaded is a sample that nobody asked for."""
-    return bool(_BY_ITSELF.get())
+    now = loaded()
+    return now is not None and now.by_itself
 
 
 def _begin_with(*new: PageState) -> None:

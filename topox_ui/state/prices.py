@@ -3,8 +3,6 @@
 from collections.abc import Collection, Mapping
 from typing import Annotated, ClassVar
 
-from pydantic import AfterValidator
-
 from topox_core.economics.price_sets import (
     DEFAULT_SET,
     PRICE_SETS,
@@ -13,16 +11,12 @@ from topox_core.economics.price_sets import (
     with_edits,
 )
 from topox_core.errors import InputError
-from topox_ui.state.session import Lasting, PageState, notify_errors, one_of
+from topox_core.schema.fields import setting
+from topox_ui.state.session import Lasting, PageState, notify_errors
 
 FILE = "file"
 # The prices that the reader brought.
 OWN_PRICES = Lasting[Catalogue]("cost_file")
-
-
-def _edits(text: str) -> str:
-    with_edits(PRICE_SETS[DEFAULT_SET], text)
-    return text
 
 
 class Prices(PageState):
@@ -31,8 +25,8 @@ class Prices(PageState):
     prefix = "cost."
     resets: ClassVar = {"prices": ("parts",)}
 
-    prices: Annotated[str, one_of((*PRICE_SETS, FILE))] = DEFAULT_SET
-    parts: Annotated[str, AfterValidator(_edits)] = ""
+    prices: Annotated[str, setting(choices=(*PRICE_SETS, FILE))] = DEFAULT_SET
+    parts: str = ""
 
     def local(self) -> Collection[str]:
         """Return the prices where they are a file: it stays on the machine that it was loaded on."""

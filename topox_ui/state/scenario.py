@@ -4,7 +4,7 @@ import os
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, create_model
+from msgspec import defstruct
 
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
@@ -13,15 +13,16 @@ from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.collective_steps import ALGORITHMS
 from topox_core.schedule.rcpsp.reduction import ports_on_switch
 from topox_core.schedule.settings import FREE, Settings
-from topox_core.schema.fields import fields_of
+from topox_core.schema.fields import fields_of, setting
 from topox_core.workloads.catalogue import WORKLOADS
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.runs.limits import server_limits
-from topox_ui.state.session import Count, NotNegative, PageState, like, one_of
+from topox_ui.state.session import Count, NotNegative, PageState
 
 # What a link says of a generator: set.servers=32.
 PARAMETER = "set."
 SOURCE = ("source", "name", "parameters")
+SOURCES = {"sample": SAMPLES, "workload": WORKLOADS}
 CLUSTER = (
     "port_gbps",
     "ports_per_server",
@@ -41,15 +42,9 @@ SWITCHES = ("circuits", "share_circuits", "exclusive_devices", "any_port")
 
 def _as_in(record: type, *names: str) -> dict[str, Any]:
     """Return choices that take the place of a record's fields: None, or what the record takes."""
-    kinds = {name: fields_of(record)[name].kind for name in names}
     known = {float: NotNegative, int: Count}
-    return {
-        name: (
-            (Annotated[str, like(record, name)] if of is str else known.get(of, of)) | None,
-            None,
-        )
-        for name, of in kinds.items()
-    }
+    fields = [fields_of(record)[name] for name in names]
+    return {one.name: (known.get(one.kind, one.hint) | None, None) for one in fields}
 
 
 # In this order: of choices that do not go together the last one is not taken.
@@ -58,18 +53,23 @@ CHANGED = {
     "model": (Literal["physical", "paper"], "physical"),
     **_as_in(Settings, *SWITCHES),
     **_as_in(Lowering, *LOWERING),
-    **{kind: (Annotated[str, one_of(of)] | None, None) for kind, of in ALGORITHM_WORDS.items()},
+    **{
+        kind: (Annotated[str, setting(choices=of)] | None, None)
+        for kind, of in ALGORITHM_WORDS.items()
+    },
     "tick": (Literal["auto", "slot"] | NotNegative | None, None),
     "clock": (Literal["continuous", "slots"] | None, None),
     **_as_in(Settings, "iteration"),
     "switching": (Literal["planned", "provisioned", "fixed"] | None, None),
     "engine": (Literal["auto", "highs", "cpsat", "printed"] | None, None),
     "time_limit_s": (NotNegative | None, None),
-    "threads": (Annotated[int, Field(ge=1, le=max(2, os.cpu_count() or 1))] | None, None),
+    "threads": (Annotated[int, setting(ge=1, le=max(2, os.cpu_count() or 1))] | None, None),
 }
 
 
-class Scenario(create_model("Changed", __base__=PageState, **CHANGED)):  # type: ignore[misc, call-overload]
+class Scenario(  # type: ignore[misc]
+    defstruct("Changed", [(k, *of) for k, of in CHANGED.items()], bases=(PageState,), frozen=True)
+):
     """Where graph and cluster come from, and every what-if since; None is the value of the files or of the model."""
 
     source: Literal["none", "sample", "workload", "upload"] = "none"
@@ -127,10 +127,8 @@ class Scenario(create_model("Changed", __base__=PageState, **CHANGED)):  # type:
     @property
     def typed_parameters(self) -> dict[str, Any]:
         """Parameters of the generator as values: a link has them as text."""
-        known = {one.key: one for one in WORKLOADS[self.name].parameters}
-        return {
-            key: known[key].value(text, self.name) for key, text in self.parameters if key in known
-        }
+        values = WORKLOADS[self.name].chosen(dict(self.parameters))
+        return {key: values[key] for key, _ in self.parameters}
 
     def without_what_ifs(self) -> "Scenario":
         """Return the scenario as the files have it."""
@@ -177,12 +175,12 @@ class Scenario(create_model("Changed", __base__=PageState, **CHANGED)):  # type:
 
     def local(self) -> Collection[str]:
         """Return everything for an upload: it stays on the machine that it was made on."""
-        return Scenario.model_fields if self.source == "upload" else ()
+        return fields_of(Scenario) if self.source == "upload" else ()
 
     @classmethod
     def owns(cls, key: str) -> bool:
         """Return True for a source, a parameter of a generator, and a what-if."""
-        source = key in ("sample", "workload") or key.startswith(PARAMETER)
+        source = key in SOURCES or key.startswith(PARAMETER)
         return source or (key not in SOURCE and super().owns(key))
 
     def to_query(self) -> dict[str, str]:
@@ -196,20 +194,16 @@ class Scenario(create_model("Changed", __base__=PageState, **CHANGED)):  # type:
     @classmethod
     def of_query(cls, query: Mapping[str, str]) -> "tuple[Scenario, list[str]]":
         """Return the scenario of a link, and the keys whose values it cannot have."""
-        source: dict[str, Any] = {}
-        known: Collection[str] = ()
-        if query.get("sample") in SAMPLES:
-            source = {"source": "sample", "name": query["sample"]}
-        elif query.get("workload") in WORKLOADS:
-            source = {"source": "workload", "name": query["workload"]}
-            known = [PARAMETER + one.key for one in WORKLOADS[query["workload"]].parameters]
-        named = {"sample", "workload"} - {source.get("source")}
-        wrong = [
-            key for key in query if key in named or (key.startswith(PARAMETER) and key not in known)
-        ]
-        parameters = tuple(
-            (key.removeprefix(PARAMETER), query[key]) for key in query if key in known
-        )
+        source = next((kind for kind, known in SOURCES.items() if query.get(kind) in known), "none")
+        name = query.get(source, "")
+        generator = WORKLOADS[name].parameters if source == "workload" else ()
+        known = {source, *(PARAMETER + one.key for one in generator)}
         what_ifs = {key: text for key, text in query.items() if key in CHANGED}
-        state, bad = super().of_query(what_ifs)
-        return state.model_copy(update={**source, "parameters": parameters}), wrong + bad
+        state, wrong = super().of_query(what_ifs)
+        unknown = [key for key in query if key not in known and key not in CHANGED]
+        parameters = tuple(
+            (key.removeprefix(PARAMETER), text)
+            for key, text in query.items()
+            if key in known and key != source
+        )
+        return state.changed(source=source, name=name, parameters=parameters), unknown + wrong

@@ -8,18 +8,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
+import msgspec
 import streamlit as st
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-)
+from msgspec.structs import asdict, replace
 
 from topox_core.errors import InputError
-from topox_core.schema.fields import fields_of, problems
+from topox_core.schema.fields import fields_of, problems, setting
+from topox_core.schema.records import check_fields
 from topox_core.text.foreign import escape_untrusted
 
 T = TypeVar("T")
@@ -118,51 +113,11 @@ def show_line(line: Line | None) -> None:
         getattr(st, line[0])(escape_untrusted(line[1], "markdown"))
 
 
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
-Index = Annotated[int, Field(ge=0, le=1_000_000)]
-NotNegative = Annotated[float, Field(ge=0)]
-Ratio = Annotated[float, Field(ge=1, le=1_000)]
-
-
-def one_of(words: Iterable[str]) -> AfterValidator:
-    """Return a validator that takes only these words."""
-    known = frozenset(words)
-
-    def check(word: str) -> str:
-        if word not in known:
-            raise ValueError(f"must be one of {', '.join(sorted(known))}")
-        return word
-
-    return AfterValidator(check)
-
-
-def like(record: type, name: str) -> AfterValidator:
-    """Return a validator that takes what a field of a record takes."""
-    hint = fields_of(record)[name].hint
-
-    def check(value: Any) -> Any:
-        for _, problem in problems(hint, value):
-            raise ValueError(problem)
-        return value
-
-    return AfterValidator(check)
-
-
-def some_of(words: Collection[str]) -> tuple[BeforeValidator, AfterValidator]:
-    """Return validators that take some of these words, in a link separated by commas."""
-    known = frozenset(words)
-
-    def check(chosen: tuple[str, ...]) -> tuple[str, ...]:
-        if not set(chosen) <= known:
-            raise ValueError(f"must be some of {', '.join(known)}")
-        return tuple(dict.fromkeys(chosen))
-
-    return BeforeValidator(split_words), AfterValidator(check)
-
-
-def split_words(value: Any) -> Any:
-    """Return the words of a link, which it separates by commas; anything else as it is."""
-    return [word for word in value.split(",") if word] if isinstance(value, str) else value
+Count = Annotated[int, setting(ge=1, le=1_000_000)]
+Index = Annotated[int, setting(ge=0, le=1_000_000)]
+NotNegative = Annotated[float, setting(ge=0)]
+Speed = Annotated[float, setting(gt=0, le=1e6)]
+Ratio = Annotated[float, setting(ge=1, le=1_000)]
 
 
 def word_of(value: Any) -> str:
@@ -177,24 +132,30 @@ def word_of(value: Any) -> str:
 S = TypeVar("S", bound="PageState")
 
 
-class PageState(BaseModel):
+class PageState(msgspec.Struct, frozen=True):
     """What a reader chose on one page.
 
-    A subclass declares its fields with their ranges and defaults; None stands for the value that
-    the page itself begins with. ``prefix`` is what its keys begin with in a link, ``resets`` says
-    which fields go back to their defaults when a field changes, and ``of_graph`` that all of them do
-    when another graph is loaded.
+    A subclass declares its fields with their ranges and defaults, as records of the core do; None
+    stands for the value that the page itself begins with. ``prefix`` is what its keys begin with in
+    a link, ``resets`` says which fields go back to their defaults when a field changes, and
+    ``of_graph`` that all of them do when another graph is loaded.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     prefix: ClassVar[str] = ""
     resets: ClassVar[Mapping[str, Collection[str]]] = {}
     of_graph: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        """Refuse what is no value of a field, without a line for the reader: no control of ours offers it."""
+        try:
+            check_fields(self)
+        except InputError as error:
+            raise ValueError(str(error)) from None
+
     @classmethod
     def now(cls) -> Self:
         """Return what was chosen in this session: the defaults while nothing was."""
-        return state_of(cls)
+        return reader_of(cls)()
 
     @classmethod
     def choose(cls, **changes: Any) -> None:
@@ -206,7 +167,7 @@ class PageState(BaseModel):
     @classmethod
     def default(cls, name: str) -> Any:
         """Return what a field begins with."""
-        return cls.model_fields[name].default
+        return fields_of(cls)[name].default
 
     def changed(self, **changes: Any) -> Self:
         """Return the state with some choices made anew; None takes a choice back.
@@ -225,11 +186,11 @@ class PageState(BaseModel):
             if value != getattr(self, name)
             for other in self.resets.get(name, ())
         }
-        return type(self)(**{**dict(self), **reset, **new})
+        return replace(self, **(reset | new))
 
     def choices(self) -> dict[str, Any]:
         """Return what differs from the defaults, by field."""
-        return {name: value for name, value in self if value != self.default(name)}
+        return {name: value for name, value in asdict(self).items() if value != self.default(name)}
 
     def without_what_ifs(self) -> Self:
         """Return the choices with those left out that say what would be if the network were another."""
@@ -245,7 +206,7 @@ class PageState(BaseModel):
     @classmethod
     def owns(cls, key: str) -> bool:
         """Return True if a key of a link belongs to this page."""
-        return key.startswith(cls.prefix) and key.removeprefix(cls.prefix) in cls.model_fields
+        return key.startswith(cls.prefix) and key.removeprefix(cls.prefix) in fields_of(cls)
 
     def to_query(self) -> dict[str, str]:
         """Return the choices as parameters of a link."""
@@ -258,15 +219,16 @@ class PageState(BaseModel):
     @classmethod
     def of_query(cls, query: Mapping[str, str]) -> tuple[Self, list[str]]:
         """Return the state that a link describes, and the keys whose values it cannot have."""
-        given = {key.removeprefix(cls.prefix): text for key, text in query.items() if cls.owns(key)}
-        wrong: list[str] = []
-        while True:
-            try:
-                return cls(**given), wrong
-            except ValidationError as error:
-                for name in dict.fromkeys(str(one["loc"][0]) for one in error.errors()):
-                    del given[name]
-                    wrong.append(cls.prefix + name)
+        chosen, wrong = {}, []
+        for key, word in query.items():
+            if cls.owns(key):
+                field = fields_of(cls)[key.removeprefix(cls.prefix)]
+                value = field.value_of(word)
+                if any(problems(field.hint, value)):
+                    wrong.append(key)
+                else:
+                    chosen[field.name] = value
+        return cls(**chosen), wrong
 
 
 def agreeing(
@@ -276,7 +238,7 @@ def agreeing(
     left, dropped = list(names), {}
 
     def without(name: str) -> S:
-        return state.model_copy(update={name: state.default(name)})
+        return replace(state, **{name: state.default(name)})
 
     while left and (problem := _problem(state, check)):
         name = next((one for one in reversed(left) if not _problem(without(one), check)), left[-1])
@@ -309,11 +271,6 @@ def states() -> dict[str, PageState]:
     return _STATES.get_or(dict)
 
 
-def state_of(model: type[S]) -> S:
-    """Return the session's state of a page: its defaults while nothing was chosen."""
-    return reader_of(model)()
-
-
 def reader_of(model: type[S]) -> Callable[[], S]:
     """Return what reads this session's state of a page outside its runs: a download is built where no session is."""
     known = states()
@@ -328,7 +285,7 @@ def reader_of(model: type[S]) -> Callable[[], S]:
 def put(*new: PageState) -> None:
     """Replace states; the address is written before the next drawing."""
     for state in new:
-        if state != state_of(type(state)):
+        if state != state.now():
             states()[type(state).__name__] = state
             ADDRESS_DUE.set(True)
 

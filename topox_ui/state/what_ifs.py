@@ -8,7 +8,6 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.model.cluster import DELAYS_MS, SLOTS_MS, SPEEDS_GBPS, Cluster
 from topox_core.model.lowering.algorithm_choice import DEFAULT, RING_KINDS, algorithms_that_fit
-from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.settings import Settings
 from topox_core.text.numbers import delay_label, short
 from topox_ui.runs.limits import server_limits
@@ -135,8 +134,9 @@ def collectives(loaded: Loaded, settings: Settings, rings_help: str) -> None:
         help=f"{rings_help} auto: 1, 2, 4 or one per port, whichever is fastest.",
     )
     fixed = dict(lowering.algorithm)
-    for kind, sizes in group_sizes(loaded.graph).items():
-        names = (DEFAULT, *algorithms_that_fit(kind, sizes))
+    there = loaded.graph.group_sizes
+    for kind in (one for one in there if one in DEFAULT_WORDS):
+        names = (DEFAULT, *algorithms_that_fit(kind, there[kind]))
         words = {name: name.replace("_", " ") for name in names} | {DEFAULT: DEFAULT_WORDS[kind]}
         menu(
             f"{kind.replace('_', '-').capitalize()} by",
@@ -153,15 +153,6 @@ def collectives(loaded: Loaded, settings: Settings, rings_help: str) -> None:
         value=lowering.all_reduce_on_network,
         help="Off: all-reduces take no time on the network, as in most rows of TOPO-X Table III.",
     )
-
-
-def group_sizes(graph: TaskGraph) -> dict[str, set[int]]:
-    """Return the sizes of the groups of each kind of collective, those of one member left out."""
-    sizes: dict[str, set[int]] = {}
-    for task in graph.tasks:
-        if task.kind in DEFAULT_WORDS and len(task.members or ()) > 1:
-            sizes.setdefault(task.kind, set()).add(len(task.members or ()))
-    return sizes
 
 
 def reset_button() -> None:

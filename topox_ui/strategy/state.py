@@ -2,22 +2,21 @@
 
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from msgspec.structs import replace
 
-from topox_core.fabrics.registry import FABRICS
+from topox_core.schema.fields import setting
 from topox_core.strategy.models import MODELS
 from topox_core.training.machine import MACHINES
+from topox_ui.state.choices import Fabric
 from topox_ui.state.loading import own_job
-from topox_ui.state.session import Index, Lasting, NotNegative, PageState, one_of, some_of
+from topox_ui.state.session import Count, Index, Lasting, NotNegative, PageState, Speed
 
 # The training job that is loaded, as a model, and what the page opens with where there is none.
 LOADED, FIRST = "loaded", "candle-16"  # the search wins on it
 # The contents and the name of the strategy file that the reader brought.
 OWN_STRATEGY = Lasting[tuple[bytes, str]]("strategy_file")
 
-Memory = Annotated[float, Field(ge=0, le=10_000)]
-Speed = Annotated[float, Field(gt=0, le=1e6)]
-Number = Annotated[int, Field(ge=1, le=1_000_000)]
+Memory = Annotated[float, setting(ge=0, le=10_000)]
 
 
 class StrategyState(PageState):
@@ -36,28 +35,28 @@ class StrategyState(PageState):
         "machine": ("gpus", "gpu_memory_gb", "gpu_gbps", "plan"),
     }
 
-    model: Annotated[str, one_of((LOADED, *MODELS))] | None = None
+    model: Annotated[str, setting(choices=(LOADED, *MODELS))] | None = None
     way: Literal["search", "plans"] | None = None
-    servers: Annotated[int, Field(ge=1, le=65_536)] | None = None
+    servers: Annotated[int, setting(ge=1, le=65_536)] | None = None
 
-    ports: Annotated[int, Field(ge=1, le=64)] = 4
+    ports: Annotated[int, setting(ge=1, le=64)] = 4
     port_gbps: Speed = 100.0
     network: Literal["switch", "circuits", "fabric"] = "switch"
-    fabric: Annotated[str, one_of(FABRICS)] = "scheduled"
-    beside: Annotated[tuple[str, ...], *some_of(FABRICS)] = ("static",)
+    fabric: Fabric = "scheduled"
+    beside: tuple[Fabric, ...] = ("static",)
     delay_ms: NotNegative = 0.01
     proposals: Index = 100
     budget: Index = 1_000
     memory_gb: Memory | None = None
-    alpha: Annotated[float, Field(ge=0, le=1e6)] = 1.0
+    alpha: Annotated[float, setting(ge=0, le=1e6)] = 1.0
     seed: Index = 0
     import_as: Literal["fixed", "start"] = "fixed"
 
-    machine: Annotated[str, one_of(MACHINES)] | None = None
-    gpus: Number | None = None
+    machine: Annotated[str, setting(choices=MACHINES)] | None = None
+    gpus: Count | None = None
     gpu_memory_gb: Memory | None = None
     gpu_gbps: Speed | None = None
-    batch: Number | None = None
+    batch: Count | None = None
     plan: Index = 0
 
     @property
@@ -70,5 +69,5 @@ class StrategyState(PageState):
     def changed(self, **changes: Any) -> Self:
         """Return the state with some choices made anew; what belongs to a model stays with it when a job is loaded."""
         own = not changes.keys().isdisjoint(self.resets["model"])
-        now = self.model_copy(update={"model": self.of}) if own else self
+        now = replace(self, model=self.of) if own else self
         return super(StrategyState, now).changed(**changes)

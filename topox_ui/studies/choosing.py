@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, create_model
+from msgspec import defstruct
 
 from topox_core.economics.comparison import Swing
 from topox_core.fabrics.comparison.compare import EQUAL, ties
 from topox_core.fabrics.comparison.words import FULL
 from topox_core.fabrics.registry import ENTRIES, SPOKEN
+from topox_core.schema.fields import setting
 from topox_core.studies.axes import Point
 from topox_core.studies.keys import (
     COUNTED,
@@ -48,7 +49,7 @@ from topox_core.text.numbers import (
     uncapitalised,
 )
 from topox_ui.shell.charts import escape
-from topox_ui.state.session import PageState, split_words
+from topox_ui.state.session import PageState
 
 VIEWS = {
     "lines": "Lines",
@@ -56,15 +57,16 @@ VIEWS = {
     "table": "Table",
     "build": "Change the study",
 }
-Name = Annotated[str, Field(max_length=80)]
-Item = Annotated[str, Field(max_length=160, pattern=r"^[^,|]+(\|[^,|]+){1,2}$")]
+Name = Annotated[str, setting(max_length=80)]
+Item = Annotated[str, setting(max_length=160, pattern=r"^[^,|]+(\|[^,|]+){1,2}$")]
 # The measures and axes in view, each by its name; empty for the usual one.
 NAMES = ("measure", "against", "across", "up", "along", "each", "cloud_x", "cloud_y")
-OF_NAMES: Any = dict.fromkeys(NAMES, (Name, ""))
-Items = Annotated[tuple[Item, ...], BeforeValidator(split_words), Field(max_length=24)]
+Items = Annotated[tuple[Item, ...], setting(max_length=24)]
 
 
-class StudiesState(create_model("Named", __base__=PageState, **OF_NAMES)):  # type: ignore[misc, call-overload]
+class StudiesState(  # type: ignore[misc]
+    defstruct("Named", [(name, Name, "") for name in NAMES], bases=(PageState,), frozen=True)
+):
     """The study and how it is looked at.
 
     Attributes
@@ -88,7 +90,7 @@ class StudiesState(create_model("Named", __base__=PageState, **OF_NAMES)):  # ty
     prefix = "study."
     resets: ClassVar = {"of": (*NAMES, "at", "ranges")}
 
-    of: Annotated[str, Field(max_length=20_000)] = ""
+    of: Annotated[str, setting(max_length=20_000)] = ""
     at: Items = ()
     ranges: Items = ()
     see: Literal["lines", "parallel", "table", "build"] = "lines"

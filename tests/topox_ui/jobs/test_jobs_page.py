@@ -232,7 +232,7 @@ def test_a_stopped_bound_is_not_begun_again_until_it_is_asked_for(page, monkeypa
     """The bound holds no solver's slot."""
     begun, ended = threading.Event(), threading.Event()
 
-    def never_done(_function, _round, stop):
+    def never_done(_function, _round, stop, on_step):
         begun.set()
         while not stop():
             time.sleep(0.01)

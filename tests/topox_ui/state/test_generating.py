@@ -1,14 +1,13 @@
 """A link to a large workload: bounded before work begins, generated beside the page, cancelled, ended with the session."""
 
-from functools import partial
-
 import pytest
 
 from tests.patience import wait_until
 from tests.topox_ui.conftest import SCHEDULE, press, the_error, unbroken, words
+from topox_core.io.task_graph_rules import MAX_TASKS
 from topox_core.runs.executor import WorkerDied
-from topox_core.runs.run import FunctionRun
-from topox_ui.runs.owner import RunOwner
+from topox_core.workloads.catalogue import generate
+from topox_ui.runs.owner import RunOwner, worker_run
 from topox_ui.runs.slots import SolverPlaces, solver_places
 from topox_ui.state import loading
 
@@ -43,7 +42,7 @@ def test_a_large_graph_is_generated_beside_the_page_and_then_the_link_holds(visi
     assert at.session_state["page_states"]["Scenario"].switches == 2
 
 
-def never_done(*_args, stop):
+def never_done(*_args, stop, on_step):
     wait_until(stop)
     raise WorkerDied("it was stopped")
 
@@ -56,19 +55,16 @@ def test_cancel_ends_the_run_and_says_so(visit, monkeypatch):
     wait_until(ended)
     told += unbroken(at.run()).info
     assert "awaited" not in at.session_state
-    assert at.session_state["by_itself"]  # the page opened a sample in place of the graph
+    assert at.session_state["loaded"].by_itself  # the page opened a sample in place of the graph
     assert "was not generated" in told[0].value
 
 
 def test_the_end_of_the_session_ends_the_generator():
     places = SolverPlaces(1)
     owner = RunOwner(places)
-    function = partial(
-        loading._generate,
-        "moe",
-        (*((key.removeprefix("set."), value) for key, value in WIDE.items()), ("layers", "40")),
-    )
-    owner.start(loading.GENERATE, "a", lambda _places: FunctionRun(function))
+    parameters = {key.removeprefix("set."): value for key, value in WIDE.items()} | {"layers": "40"}
+    begin = worker_run("was not generated", "", generate, "moe", parameters, MAX_TASKS)
+    owner.start(loading.GENERATE, "a", begin)
     assert places.free == 0
     owner.close()
     wait_until(lambda: places.free == 1)

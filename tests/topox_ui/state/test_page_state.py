@@ -132,7 +132,7 @@ def test_old_links_still_open_and_are_written_as_they_were(model):
 
 def test_every_key_belongs_to_exactly_one_page():
     every = list(models())
-    keys = [*OLD_LINKS, *(model.prefix + name for model in every for name in model.model_fields)]
+    keys = [*OLD_LINKS, *(model.prefix + name for model in every for name in fields_of(model))]
     owners = {key: [model for model in every if model.owns(key)] for key in keys}
     hidden = {"source", "name", "parameters"}
     assert [key for key, owned in owners.items() if len(owned) != 1 and key not in hidden] == []

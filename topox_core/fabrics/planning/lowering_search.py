@@ -347,10 +347,9 @@ def _kinds_to_choose(case: Case) -> dict[str, list[str]]:
         return {}
     kinds: dict[str, list[str]] = {}
     for kind in sorted({one.kind for one in collectives_of(graph, case.settings.lowering)}):
-        sizes = {len(task.members or ()) for task in graph.tasks if task.kind == kind}
         kinds[kind] = [
             str(Choice(name, parts=parts))
-            for name in algorithms_that_fit(kind, sizes - {0, 1})
+            for name in algorithms_that_fit(kind, graph.group_sizes.get(kind, ()))
             for parts in ((1, ports) if ports > 1 and not on_rings(kind, name) else (1,))
         ]
     return kinds

@@ -52,7 +52,7 @@ def open_kinds(graph: TaskGraph, settings: Settings) -> frozenset[str]:
         on_any = "rings" in settings.free and not lowering.strides
         return on_any and rides and chain and kind != "all_to_all"
 
-    return frozenset(filter(is_open, graph.kinds_of_groups & set(COLLECTIVE_KINDS)))
+    return frozenset(filter(is_open, graph.group_sizes.keys() & set(COLLECTIVE_KINDS)))
 
 
 class Least(NamedTuple):
