@@ -18,6 +18,7 @@ from topox_core.model.lowering.algorithm_choice import (
     RING_KINDS,
     distinct_rings,
 )
+from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, TransferGraph
@@ -68,7 +69,7 @@ class Demand:
         return float(self.model_parallel.sum())
 
 
-def traffic_of(graph: TaskGraph, servers: int) -> Demand:
+def traffic_of(graph: TaskGraph, servers: int, lowering: Lowering | None = None) -> Demand:
     """Return the demand of a task graph on ``servers`` servers.
 
     Raises
@@ -76,7 +77,7 @@ def traffic_of(graph: TaskGraph, servers: int) -> Demand:
     InputError
         If the graph cannot be lowered or names more servers than there are.
     """
-    return demand_of(lower(graph), servers)
+    return demand_of(lower(graph, lowering), servers)
 
 
 def demand_of(graph: TransferGraph, servers: int) -> Demand:
