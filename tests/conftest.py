@@ -1,5 +1,6 @@
 """Fixtures that every test may use, and how many examples a property is tried on."""
 
+import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from tests.real_inputs import REAL_INPUTS, SUITE
+from topox_core.cli.main import main
 from topox_core.library.opening import VARIABLE as LIBRARY_VARIABLE
 
 T = TypeVar("T")
@@ -80,6 +82,18 @@ def real_inputs() -> Path:
     if not REAL_INPUTS.is_dir():
         pytest.skip(WITHOUT_REAL_INPUTS)
     return REAL_INPUTS
+
+
+@pytest.fixture
+def ask(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Run a command and return the object that it prints."""
+
+    def asked(*words: object) -> Any:
+        capsys.readouterr()
+        assert main([*map(str, words), "--json"]) == 0, words
+        return json.loads(capsys.readouterr().out)
+
+    return asked
 
 
 # What a run leaves out, and why: counted where tests are collected, told where the run is summed up.

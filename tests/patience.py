@@ -18,3 +18,13 @@ def wait_until(happened: Callable[[], T], meanwhile: Callable[[], object] | None
         if meanwhile is not None:
             meanwhile()
     return said
+
+
+def counted(until: int, stop: Callable[[], bool], on_step: Callable[[int], object]) -> int:
+    """Count up, a step every 10 ms; return how far, which a stop ends early."""
+    for k in range(until):
+        if stop():
+            return k
+        on_step(k)
+        time.sleep(0.01)
+    return until

@@ -17,7 +17,6 @@ from tests.patience import wait_until
 pytestmark = pytest.mark.browser
 
 ID = "sessionStorage.getItem('topox-tab')"
-ADDRESSES = "www.example.org http://example.org/x me@example.org"
 LINK = "/Schedule?sample=blackboard&port_gbps=400&reconfiguration_ms=0.5&traffic=ring&cost.gpus=512&strategy.budget=300"
 SHARING = ("Schedule", "Circuits", "Compare", "Fixed circuits")
 PAGES = (*SHARING, *SHARING, "Network", "Plans", "Papers")

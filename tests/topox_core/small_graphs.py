@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from typing import Any
 
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
@@ -9,13 +10,16 @@ from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.schedule.results.result import Result
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve
+from topox_core.workloads.samples import load_sample
 
 GBIT_MS = 12_500_000  # bytes that take 1 ms at 100 Gbit/s
 
 
-def compute(task: str, server: int, duration_ms: float, *after: str) -> Task:
+def compute(
+    task: str, server: int, duration_ms: float, *after: str, kind: str = "forward", device: int = 0
+) -> Task:
     return Task(
-        task, "forward", dependencies=tuple(after), server=server, device=0, duration_ms=duration_ms
+        task, kind, dependencies=after, server=server, device=device, duration_ms=duration_ms
     )
 
 
@@ -42,6 +46,26 @@ def cluster(servers: int = 3, **keys) -> Cluster:
         "port_gbps": 100.0,
     } | keys
     return Cluster(servers=servers, **settings)
+
+
+def collective(
+    kind: str, members: int, size_bytes: float, task: str = "c", *after: str, root: int = 0
+) -> Task:
+    root_of = {"root": root} if kind == "broadcast" else {}
+    return Task(
+        task,
+        kind,
+        dependencies=tuple(after),
+        members=tuple(range(members)),
+        size_bytes=size_bytes,
+        **root_of,
+    )
+
+
+def sample_with(name: str, **changes: Any) -> tuple[TaskGraph, Cluster]:
+    """Return a sample on its cluster, some of whose values are others."""
+    task_graph, of = load_sample(name)
+    return task_graph, of.changed(**changes)
 
 
 def random_graph(

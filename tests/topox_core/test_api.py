@@ -1,14 +1,14 @@
 """The public interface gives the numbers of the commands, and one line for every mistake."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import topox_core
-from topox_core.cli.main import main
+from tests.refusal import refusal
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 
 
@@ -21,18 +21,14 @@ def test_importing_the_package_loads_neither_numba_nor_plotly() -> None:
 
 
 @pytest.mark.parametrize("name", ["moe", "race"])
-def test_a_script_and_the_command_get_one_number(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_script_and_the_command_get_one_number(name: str, ask: Any) -> None:
     files = [str(SAMPLE_FOLDER / f"{name}.{kind}.json") for kind in ("taskgraph", "cluster")]
     graph, cluster = topox_core.load_graph(files[0]), topox_core.load_cluster(files[1])
     result = topox_core.schedule_iteration(graph, cluster)
-    assert main(["schedule", *files, "--engine", "list", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["makespan_ms"] == result.makespan_ms
+    assert ask("schedule", *files, "--engine", "list")["makespan_ms"] == result.makespan_ms
     runs = topox_core.compare_fabrics(graph, cluster, ["fat_tree", "scheduled"])
     assert runs["scheduled"].iteration_ms == result.makespan_ms
-    assert main(["compare", *files, "--fabrics", "fat_tree,scheduled", "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)["fabrics"]
+    record = ask("compare", *files, "--fabrics", "fat_tree,scheduled")["fabrics"]
     assert record["fat_tree"]["iteration_ms"] == runs["fat_tree"].iteration_ms
     assert topox_core.check_schedule(graph, cluster, result).ok
 
@@ -53,12 +49,15 @@ def test_every_kind_of_result_has_a_figure() -> None:
 
 def test_mistakes_are_one_line_that_names_the_place(tmp_path: Path) -> None:
     graph, cluster = topox_core.load_sample("blackboard")
-    with pytest.raises(topox_core.InputError, match=r"nothing\.json: cannot be read"):
-        topox_core.load_graph(tmp_path / "nothing.json")
-    with pytest.raises(topox_core.InputError, match="settings, field colour: unknown setting"):
-        topox_core.schedule_iteration(graph, cluster, colour="red")
-    with pytest.raises(topox_core.InputError, match="engine"):
-        topox_core.schedule_iteration(graph, cluster, engine="oracle")
+    for words, asked in (
+        ("nothing.json: cannot be read", lambda: topox_core.load_graph(tmp_path / "nothing.json")),
+        (
+            "settings, field colour: unknown setting",
+            lambda: topox_core.schedule_iteration(graph, cluster, colour="red"),
+        ),
+        ("engine", lambda: topox_core.schedule_iteration(graph, cluster, engine="oracle")),
+    ):
+        assert words in refusal(asked)
 
 
 @pytest.mark.long
@@ -71,5 +70,5 @@ def test_a_study_is_one_call(tmp_path: Path) -> None:
     first = topox_core.run_study(question, library=library, workers=1)
     assert [row.measures["iteration_ms"] for row in first.rows if row.measures][1] == 10.0
     assert topox_core.run_study(question, library=library, workers=1) == first
-    with pytest.raises(topox_core.InputError, match="fabrik"):
-        topox_core.run_study({**question, "axes": [{"key": "fabrik", "values": [1]}]})
+    wrong = {**question, "axes": [{"key": "fabrik", "values": [1]}]}
+    assert "fabrik" in refusal(topox_core.run_study, wrong)

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.refusal import refusal
 from topox_core.check.schedule_file import read_linked, read_schedule
 from topox_core.claims.cells import cells_of, shipped_results
 from topox_core.claims.claims import as_record as claims_record
 from topox_core.cli.manifest import manifest_of_answer
 from topox_core.demand.planning import lower_bound, plan_demand, plan_record
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, dump_parts, load_parts
-from topox_core.errors import InputError
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.file_schemas import DOCUMENTS, json_schema
 from topox_core.io.assertions import assertions_of
@@ -256,10 +256,8 @@ def test_schema_and_reader_refuse_alike(name: str, change: tuple[Any, ...]) -> N
         inner = inner[part]
     inner[key] = value
     assert refused(json_schema(name), record)
-    if load is None:
-        return
-    with pytest.raises(InputError):
-        load(json.dumps(record).encode(), "file")
+    if load is not None:
+        refusal(load, json.dumps(record).encode(), "file")
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -269,8 +267,7 @@ def test_a_file_without_what_it_needs_is_refused_by_both(name: str) -> None:
         record = {one: value for one, value in json.loads(content).items() if one != key}
         assert refused(json_schema(name), record)
         if load is not None:
-            with pytest.raises(InputError, match=key):
-                load(json.dumps(record).encode(), "file")
+            assert key in refusal(load, json.dumps(record).encode(), "file")
 
 
 def test_each_importer_reports_as_the_schema_says() -> None:

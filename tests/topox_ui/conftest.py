@@ -1,6 +1,7 @@
 """Pages as a visitor meets them, without a browser."""
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -13,6 +14,7 @@ from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from tests.real_inputs import ROOT
+from topox_core.library.run_library import RunLibrary
 from topox_core.text.numbers import time
 from topox_ui.runs.limits import server_limits
 from topox_ui.shell.pages import page_of
@@ -227,3 +229,8 @@ def address(at: AppTest) -> dict[str, str]:
         for key, value in dict(at.query_params).items()
         if key != VIEW_KEY
     }
+
+
+def library() -> RunLibrary:
+    """Return the run library of the visit."""
+    return RunLibrary.open(Path(os.environ["TOPOX_LIBRARY"]))

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from tests.topox_core.small_graphs import GBIT_MS as SLOT_BYTES, transfer
+from tests.topox_core.small_graphs import GBIT_MS as SLOT_BYTES, compute, transfer
 from topox_core.check.checker import check
 from topox_core.check.report import CheckReport
 from topox_core.io.task_graph_rules import validated
@@ -44,14 +44,6 @@ def cluster(
     servers: int = 4, ports: int = 2, switches: int = 2, room: int = 8, **keys: Any
 ) -> Cluster:
     return Cluster(servers, ports, switches, room, 100.0, **keys)
-
-
-def compute(
-    name: str, server: int, duration_ms: float, *after: str, kind: str = "forward", device: int = 0
-) -> Task:
-    return Task(
-        name, kind, dependencies=after, server=server, device=device, duration_ms=duration_ms
-    )
 
 
 def collective(

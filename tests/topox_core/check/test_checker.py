@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.conftest import examples
+from tests.refusal import refusal
 from tests.topox_core.check.broken_schedules import (
     BROKEN,
     RIGHT,
@@ -46,7 +47,6 @@ from topox_core.check.checker import check
 from topox_core.check.demand import check_demand_plan
 from topox_core.check.round import check_round
 from topox_core.check.schedule_file import read_schedule
-from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -146,7 +146,7 @@ def test_two_ports_that_the_result_does_not_name_are_found() -> None:
     [
         (
             {"cluster": {"ports_per_server": 3}},
-            r"ports_per_server: must be a multiple of switches, 2 \(got 3\)",
+            r"ports_per_server: must be a multiple of switches, 2 (got 3)",
         ),
         ({"model": "quantum"}, "settings, field model: must be one of physical, paper"),
         ({"circuits": 3}, "settings, field circuits"),
@@ -156,18 +156,17 @@ def test_two_ports_that_the_result_does_not_name_are_found() -> None:
         ({"strides": 3}, "settings, field strides: must be a list"),
         ({"tick": "fast"}, "settings, field tick"),
         ({"tick": float("nan")}, "settings, field tick"),
-        ({"cluster": {"wheels": 4}}, r"settings, field cluster\.wheels: unknown key"),
+        ({"cluster": {"wheels": 4}}, "settings, field cluster.wheels: unknown key"),
         (
             {"cluster": {"port_gbps": -1}},
-            r"settings, field cluster\.port_gbps: must be greater than 0",
+            r"settings, field cluster.port_gbps: must be greater than 0",
         ),
         ({"cluster": 7}, "settings, field cluster: must be a record"),
         ({"cluster": {"servers": 1}}, "names server 1, which the cluster lacks"),
     ],
 )
 def test_settings_that_make_no_sense_are_bad_input(settings_: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        one_transfer().checked(chosen(**settings_), file="r.schedule.json")
+    assert words in refusal(one_transfer().checked, chosen(**settings_), file="r.schedule.json")
 
 
 def as_bytes(change: Callable[[Record], object]) -> bytes:
@@ -191,16 +190,19 @@ def as_bytes(change: Callable[[Record], object]) -> bytes:
         (as_bytes(said(version=3)), "field version: 3 is newer"),
         (as_bytes(said(clock="sundial")), "field clock: must be one of slots, continuous"),
         (as_bytes(said(effort="none")), "field effort: must be one of first, search, prove"),
-        (as_bytes(said(chosen={"switching": "now"})), r"field chosen\.switching: must be one of"),
-        (as_bytes(said(chosen={"ring": 2})), r"field chosen\.ring: unknown key .*'rings'"),
-        (as_bytes(said(makespan=7.0)), "field makespan: unknown key .*'makespan_ms'"),
+        (as_bytes(said(chosen={"switching": "now"})), "field chosen.switching: must be one of"),
+        (
+            as_bytes(said(chosen={"ring": 2})),
+            "field chosen.ring: unknown key (did you mean 'rings'?)",
+        ),
+        (as_bytes(said(makespan=7.0)), "field makespan: unknown key (did you mean 'makespan_ms'?)"),
         (as_bytes(put("a", begin_ms=0.0)), "task a, field begin_ms: unknown key"),
-        (as_bytes(said(version=1, fixed={})), "field fixed: .*save the result again"),
+        (as_bytes(said(version=1, fixed={})), "save the result again"),
         (as_bytes(said(status="done")), "field status: must be one of"),
         (as_bytes(said(settings=None)), "field settings"),
         (as_bytes(said(makespan_ms="7")), "field makespan_ms: must be a finite number"),
         (as_bytes(said(bound_ms=float("nan"))), "field bound_ms: must be a finite number"),
-        (as_bytes(said(tick_ms=0)), "field tick_ms: must be from 1e-09 to 1e\\+09 ms"),
+        (as_bytes(said(tick_ms=0)), "field tick_ms: must be from 1e-09 to 1e+09 ms"),
         (as_bytes(lambda r: r.pop("tasks")), "field tasks: is missing"),
         (as_bytes(said(circuits={})), "field circuits: must be a list"),
         (as_bytes(said(tasks=[3])), "task number 0: must be an object"),
@@ -218,7 +220,7 @@ def as_bytes(change: Callable[[Record], object]) -> bytes:
         ),
         (
             as_bytes(put("a", "circuits", switch=-1)),
-            r"circuit number 0 \(of a\), field switch: must be from 0 to",
+            "circuit number 0 (of a), field switch: must be from 0 to",
         ),
         (as_bytes(put("a", "circuits", source=0.5)), "field source: must be a whole number"),
         (
@@ -240,10 +242,8 @@ def as_bytes(change: Callable[[Record], object]) -> bytes:
     ],
 )
 def test_a_file_that_is_no_result_is_refused_in_one_line(data: bytes, words: str) -> None:
-    with pytest.raises(InputError, match=words) as caught:
-        read_schedule(data, "r.schedule.json")
-    assert str(caught.value).startswith("r.schedule.json")
-    assert "\n" not in str(caught.value)
+    line = refusal(read_schedule, data, "r.schedule.json")
+    assert words in line and line.startswith("r.schedule.json")
 
 
 def test_a_result_file_may_be_gzipped_and_may_leave_out_what_it_does_not_have() -> None:

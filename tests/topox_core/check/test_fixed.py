@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.refusal import refusal
 from tests.topox_core.check.broken_schedules import (
     Made,
     Record,
@@ -18,13 +19,13 @@ from tests.topox_core.check.broken_schedules import (
     row,
     transfer,
 )
+from tests.topox_core.small_graphs import collective
 from topox_core.check.checker import check
-from topox_core.errors import InputError
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.collective_steps import ALGORITHMS
-from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import Settings
 
@@ -151,14 +152,14 @@ def test_half_duplex_servers_send_and_receive_on_the_same_ports() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (rates_of("a", [0.0, 1.0]), r"transfer a, field rates\[0\]: must have 3 to 3"),
+        (rates_of("a", [0.0, 1.0]), "transfer a, field rates[0]: must have 3 to 3"),
         (rates_of("a", [0.0, float("inf"), 1.0]), "transfer a, field rates: must be"),
-        (rates_of("a", [0.0, "1", 1.0]), r"transfer a, field rates\[0\]\[1\]: must be a number"),
-        (path_of_b(0, servers=[0]), r"field paths\[0\].servers: must have at least 2"),
-        (path_of_b(0, servers=[0, -1]), r"transfer b, field paths\[0\].servers\[1\]: must be"),
-        (path_of_b(0, share="half"), r"transfer b, field paths\[0\].share: must be a number"),
-        (path_of_b(0, hops=1), r"transfer b, field paths\[0\].hops: unknown key"),
-        (path_of_b(0, rates=3), r"transfer b, field paths\[0\].rates: must be a list"),
+        (rates_of("a", [0.0, "1", 1.0]), "transfer a, field rates[0][1]: must be a numbe"),
+        (path_of_b(0, servers=[0]), "field paths[0].servers: must have at least 2"),
+        (path_of_b(0, servers=[0, -1]), "transfer b, field paths[0].servers[1]: must be"),
+        (path_of_b(0, share="half"), "transfer b, field paths[0].share: must be a numbe"),
+        (path_of_b(0, hops=1), "transfer b, field paths[0].hops: unknown key"),
+        (path_of_b(0, rates=3), "transfer b, field paths[0].rates: must be a list"),
         (
             lambda record: row(record, "a", "transfers").pop("rates"),
             "transfer a, field rates: is missing",
@@ -168,9 +169,7 @@ def test_half_duplex_servers_send_and_receive_on_the_same_ports() -> None:
 def test_paths_and_rates_of_the_wrong_kind_are_refused_in_one_line(
     change: Callable[[Record], object], words: str
 ) -> None:
-    with pytest.raises(InputError, match=words) as caught:
-        shared_ring().checked(change, file="r.schedule.json")
-    assert "\n" not in str(caught.value)
+    assert words in refusal(shared_ring().checked, change, file="r.schedule.json")
 
 
 CLUSTER = Cluster(8, 2, 2, 8, 100.0)
@@ -178,11 +177,8 @@ Given = dict[str, Any]
 
 
 def graph_of(kind: str, n: int) -> TaskGraph:
-    root = 1 if kind == "broadcast" else None
-    task = Task("c", kind, dependencies=("in",), members=tuple(range(n)), size_bytes=9e7, root=root)
-    return TaskGraph(
-        "one", (Task("in", "forward", dependencies=(), server=0, duration_ms=1.0), task)
-    )
+    task = collective(kind, n, 9e7, "c", "in", root=1)
+    return TaskGraph("one", (compute("in", 0, 1.0), task))
 
 
 def result_of(kind: str, words: dict[str, str], n: int, **more: int) -> Given:

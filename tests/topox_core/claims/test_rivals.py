@@ -1,10 +1,10 @@
 """Who is right: sides, leads, plans of longer delays, claims judged by what they count, and the six studies run in turn."""
 
-import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +27,6 @@ from topox_core.claims.claims import (
     tried,
     verdict_words,
 )
-from topox_core.cli.main import main
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.run import finish
 from topox_core.studies.point import run_cell
@@ -312,7 +311,7 @@ def test_a_cancelled_run_keeps_what_it_has(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_its_points_are_those_of_the_study_and_none_is_computed_twice(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, ask: Any
 ) -> None:
     path = tmp_path / "runs.sqlite"
     library = RunLibrary.open(path)
@@ -323,9 +322,8 @@ def test_its_points_are_those_of_the_study_and_none_is_computed_twice(
     assert results["serving"].rows == alone.rows
     shipped = shipped_results()["serving"].rows
     assert all(map(same, alone.rows, shipped))
-    given = ["study", "rivals", "--jobs", "serving", "--library", str(path), "--json"]
-    assert main(given) == 0
-    assert len(json.loads(capsys.readouterr().out)["cells"]) == 36
+    given = ("study", "rivals", "--jobs", "serving", "--library", path)
+    assert len(ask(*given)["cells"]) == 36
 
 
 @pytest.mark.long

@@ -10,30 +10,32 @@ from msgspec import structs
 
 from tests.conftest import examples, long_after
 from tests.past import load_past
+from tests.topox_core.fabrics.asked import FIRST, run
 from tests.topox_core.schedule.circuit_rules import broken_rules
-from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
+from tests.topox_core.small_graphs import (
+    cluster,
+    compute,
+    graph,
+    random_graph,
+    sample_with,
+    transfer,
+)
 from topox_core.check.checker import check
-from topox_core.fabrics.comparison.compare import run_one
 from topox_core.fabrics.controllers.circuits import Profile
 from topox_core.fabrics.controllers.phases import matching_of_pairs, one_way_matchings, phased
 from topox_core.fabrics.planning.scheduled import schedule
-from topox_core.fabrics.run import FabricRequest, FabricRun
+from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering.lowering import lower
-from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.model.task_graph import Task
 from topox_core.schedule.kernels.known_order import IN, OUT
 from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import Settings
-from topox_core.workloads.samples import SAMPLES, load_sample
+from topox_core.workloads.samples import SAMPLES
 
-FINE = Settings.of(engine="list", iteration="first", tick="slot")
 ON_SLOTS = Settings.of(engine="list", iteration="first", tick="slot", clock="slots")
 SWITCHING = Settings.of(engine="list", iteration="first", switching="planned")
 SLACK = 1 + 1e-9
-
-
-def run(fabric: str, task_graph: TaskGraph, of: Cluster, how: Settings = FINE) -> FabricRun:
-    return run_one(fabric, FabricRequest(lower(task_graph, how.lowering), of, how))
 
 
 # -- by hand ---------------------------------------------------------------------------------------
@@ -120,7 +122,7 @@ BY_HAND = {  # what runs, on what; when a task starts, or the iteration ends
 @pytest.mark.parametrize("rule", BY_HAND)
 def test_circuits_on_demand_start_when_the_rules_say(rule: str) -> None:
     tasks, of, expected = BY_HAND[rule]
-    found = run("reactive", graph(*tasks), of)
+    found = run("reactive", graph(*tasks), of, FIRST)
     times = {"end": found.iteration_ms, "bound": found.bound_ms}
     times |= zip(found.execution.graph.ids, found.execution.start_ms.tolist(), strict=True)
     assert {name: times[name] for name in expected} == pytest.approx(expected)
@@ -144,7 +146,7 @@ def test_provisioning_hides_the_delay_in_the_windows(delay_ms: float, stall_ms: 
     )
     of = cluster(3, reconfiguration_ms=delay_ms)
     bare = 4 + 1.1 + 4 + 60 + 4
-    times = [run(fabric, chain, of).iteration_ms for fabric in ("reactive", "provisioned")]
+    times = [run(fabric, chain, of, FIRST).iteration_ms for fabric in ("reactive", "provisioned")]
     assert times == pytest.approx([bare + 2 * delay_ms, bare + stall_ms])
 
 
@@ -175,7 +177,7 @@ def test_the_controllers_keep_every_rule_and_asking_early_makes_nothing_later(
     seed: int, of: Cluster
 ) -> None:
     task_graph = random_graph(seed)
-    late, early = (run(fabric, task_graph, of) for fabric in ("reactive", "provisioned"))
+    late, early = (run(fabric, task_graph, of, FIRST) for fabric in ("reactive", "provisioned"))
     assert [*broken_rules(late.execution), *broken_rules(early.execution)] == []
     assert late.bound_ms == pytest.approx(early.bound_ms, rel=1e-9)
     assert early.bound_ms <= early.iteration_ms
@@ -195,7 +197,7 @@ def test_a_plan_on_slots_that_divide_everything_is_never_behind_the_controllers(
     task_graph = random_graph(seed, collectives=False)
     planned = run("scheduled", task_graph, of, ON_SLOTS)
     assert broken_rules(planned.execution) == []
-    assert planned.iteration_ms <= run("provisioned", task_graph, of).iteration_ms * SLACK
+    assert planned.iteration_ms <= run("provisioned", task_graph, of, FIRST).iteration_ms * SLACK
     assert planned.bound_ms <= planned.iteration_ms
     assert planned.message == ""
 
@@ -210,7 +212,7 @@ def test_the_names_of_servers_mean_nothing(seed: int, of: Cluster, shuffled: lis
 
     task_graph = random_graph(seed, collectives=False)
     other = replace(task_graph, tasks=tuple(map(renamed, task_graph.tasks)))
-    times = [run("reactive", one, of).iteration_ms for one in (task_graph, other)]
+    times = [run("reactive", one, of, FIRST).iteration_ms for one in (task_graph, other)]
     assert times[0] == pytest.approx(times[1], rel=1e-9)
 
 
@@ -221,8 +223,7 @@ def test_the_names_of_servers_mean_nothing(seed: int, of: Cluster, shuffled: lis
     "name", long_after(3, dict.fromkeys(["blackboard", "patience", "race", *SAMPLES]))
 )
 def test_the_independent_checker_accepts_the_controllers_and_their_time_adds_up(name: str) -> None:
-    task_graph, of = load_sample(name)
-    of = of.changed(reconfiguration_ms=2.0)
+    task_graph, of = sample_with(name, reconfiguration_ms=2.0)
     runs = [run(one, task_graph, of, SWITCHING) for one in ("reactive", "provisioned", "scheduled")]
     told = replace(runs[-1].result, slotted_ms=None, status="feasible", classes=())
     for found in runs:
@@ -235,8 +236,7 @@ def test_the_independent_checker_accepts_the_controllers_and_their_time_adds_up(
 
 @pytest.mark.parametrize("engine", ["list", "auto"])
 def test_a_schedule_may_be_kept_to_the_provisioned_order(engine: str) -> None:
-    task_graph, of = load_past("moe")
-    of = of.changed(reconfiguration_ms=1.0)
+    task_graph, of = load_past("moe", reconfiguration_ms=1.0)
     settings = Settings.of(engine=engine, switching="provisioned", time_limit_s=5.0)
     result = schedule(task_graph, of, settings)
     expected_ms = run("provisioned", task_graph, of, settings).iteration_ms
@@ -290,7 +290,7 @@ def test_a_port_more_may_stay_unused() -> None:
     times_ms = {}
     for ports in (1, 2, 3, 4):
         of = cluster(3, ports_per_server=ports, switches=ports, reconfiguration_ms=20)
-        times_ms[ports] = run("phased", job, of).iteration_ms
+        times_ms[ports] = run("phased", job, of, FIRST).iteration_ms
     assert times_ms == pytest.approx({1: 26, 2: 6, 3: 6, 4: 6})
 
 
@@ -304,7 +304,7 @@ def test_phases_change_nothing_where_the_ports_hold_a_circuit_for_every_pair() -
     before = ((), ("a",), ("b",), ("c",))
     job = graph(*(transfer(*one, *after) for one, after in zip(chain, before, strict=True)))
     of = cluster(3, ports_per_server=2, switches=2, reconfiguration_ms=20)
-    found = run("phased", job, of)
+    found = run("phased", job, of, FIRST)
     assert (found.iteration_ms, found.circuits_changed) == (10.0, 0)
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.conftest import examples
+from tests.topox_core.small_graphs import collective
 from topox_core.check.checker import check
 from topox_core.fabrics.comparison.compare import compare, run_one
 from topox_core.fabrics.controllers.one_collective import (
@@ -27,7 +28,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.collective_steps import ALGORITHMS
 from topox_core.model.lowering.lowering import lower, transfers_of
-from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import FREE, Settings
 
@@ -37,11 +38,7 @@ BYTES_PER_MS = 100e6 / 8  # of a port of 100 Gbit/s
 
 
 def alone(kind: str, n: int, size_bytes: float = 8 * BYTES_PER_MS) -> TaskGraph:
-    root = 0 if kind == "broadcast" else None
-    task = Task(
-        "c", kind, dependencies=(), members=tuple(range(n)), size_bytes=size_bytes, root=root
-    )
-    return TaskGraph("one", (task,))
+    return TaskGraph("one", (collective(kind, n, size_bytes),))
 
 
 def cluster(n: int, ports: int, delay_ms: float = 0.0, latency_ms: float = 0.0) -> Cluster:

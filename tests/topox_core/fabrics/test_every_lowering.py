@@ -9,7 +9,7 @@ from msgspec.structs import replace as replace_task
 
 from benchmarks.single_choices import made, single_choices
 from tests.conftest import long_after
-from tests.topox_core.small_graphs import cluster as of_servers, graph
+from tests.topox_core.small_graphs import cluster as of_servers, collective, graph, sample_with
 from topox_core.api import load_cluster, load_graph
 from topox_core.check.checker import check
 from topox_core.fabrics.comparison.compare import run_with_best_lowering
@@ -44,10 +44,7 @@ def chosen(switching="auto", **given):
 
 
 def one_collective(kind, n, root=0):
-    root = root if kind == "broadcast" else None
-    return graph(
-        Task("C", kind, dependencies=(), members=tuple(range(n)), size_bytes=1.0, root=root)
-    )
+    return graph(collective(kind, n, 1.0, "C", root=root))
 
 
 @pytest.mark.parametrize("n", range(2, 10))
@@ -243,8 +240,7 @@ def test_no_critical_path_is_above_the_bound_of_a_sample(name: str) -> None:
 def test_a_first_plan_is_checked_and_no_shorter_than_the_list_schedule(
     name: str, delay_ms: float
 ) -> None:
-    graph, cluster = load_sample(name)
-    cluster = cluster.changed(reconfiguration_ms=delay_ms)
+    graph, cluster = sample_with(name, reconfiguration_ms=delay_ms)
     first = schedule(graph, cluster, FREE, quickly=True)
     whole = schedule(graph, cluster, FREE)
     assert check(graph, cluster, to_record(first)).ok

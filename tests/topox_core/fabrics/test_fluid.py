@@ -9,12 +9,11 @@ from hypothesis import HealthCheck, given, strategies as st
 
 from tests.conftest import examples, long_after
 from tests.past import load_past
+from tests.topox_core.fabrics.asked import FIRST, run
 from tests.topox_core.small_graphs import cluster, compute, graph
 from topox_core.check.checker import check
-from topox_core.fabrics.comparison.compare import run_one
 from topox_core.fabrics.fluid.simulator import FluidNetwork, Pairs, Simulation
 from topox_core.fabrics.planning.scheduled import schedule
-from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import Task
@@ -233,13 +232,7 @@ def test_every_task_ends_when_the_exact_reference_says(case):
     assert end.tolist() == pytest.approx([float(t) for t in reference(case)], rel=1e-9, abs=1e-12)
 
 
-LIST = Settings.of(engine="list", iteration="first")
 PLANNED = Settings.of(engine="list", iteration="first", switching="planned")
-
-
-def run(fabric: str, name: str, **changes: float) -> FabricRun:
-    task_graph, of = load_past(name)
-    return run_one(fabric, FabricRequest(lower(task_graph), of.changed(**changes), LIST))
 
 
 @pytest.mark.parametrize(
@@ -258,7 +251,7 @@ def test_the_controllers_take_what_the_reference_says(
     name: str, delay_ms: float, reactive_ms: float, provisioned_ms: float
 ) -> None:
     for fabric, expected_ms in (("reactive", reactive_ms), ("provisioned", provisioned_ms)):
-        found = run(fabric, name, reconfiguration_ms=delay_ms)
+        found = run(fabric, *load_past(name, reconfiguration_ms=delay_ms), FIRST)
         assert found.iteration_ms == pytest.approx(expected_ms, abs=1e-6), fabric
 
 
@@ -278,7 +271,7 @@ def test_the_controllers_take_what_the_reference_says(
 def test_a_packet_switch_shared_fairly_takes_what_the_reference_says(
     name: str, ports: int, expected_ms: float
 ) -> None:
-    found = run("fat_tree", name, ports_per_server=ports, switches=ports)
+    found = run("fat_tree", *load_past(name, ports_per_server=ports, switches=ports), FIRST)
     assert found.iteration_ms == pytest.approx(expected_ms, abs=1e-6)
 
 
@@ -286,7 +279,9 @@ def test_a_packet_switch_shared_fairly_takes_what_the_reference_says(
     ("name", "expected_ms"), [("llama3-8b", 647.119006), ("moe", 368.572939), ("fsdp", 244.741196)]
 )
 def test_fixed_circuits_take_what_the_reference_says(name: str, expected_ms: float) -> None:
-    assert run("static", name).iteration_ms == pytest.approx(expected_ms, abs=1e-6)
+    assert run("static", *load_past(name), FIRST).iteration_ms == pytest.approx(
+        expected_ms, abs=1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -305,24 +300,23 @@ def test_fixed_circuits_take_what_the_reference_says(name: str, expected_ms: flo
             ("moe", 10.0, 500.0, PLANNED),
             ("dlrm-16", 10.0, 112.0, PLANNED),
             # What the hardware allows a first answer, which may keep its circuits.
-            ("race", 0, 70.5, LIST),
-            ("race", 1, 71.6, LIST),
-            ("moe", 1, 192, LIST),
-            ("fsdp", 0, 244.75, LIST),
-            ("dlrm-16", 0, 37.3, LIST),
-            ("llama3-8b", 0, 647.12, LIST),
-            ("moe", 0, 155, LIST),
-            ("dlrm-16", 1, 40.8, LIST),
-            ("moe", 10, 369, LIST),
-            ("dlrm-16", 10, 40.8, LIST),
+            ("race", 0, 70.5, FIRST),
+            ("race", 1, 71.6, FIRST),
+            ("moe", 1, 192, FIRST),
+            ("fsdp", 0, 244.75, FIRST),
+            ("dlrm-16", 0, 37.3, FIRST),
+            ("llama3-8b", 0, 647.12, FIRST),
+            ("moe", 0, 155, FIRST),
+            ("dlrm-16", 1, 40.8, FIRST),
+            ("moe", 10, 369, FIRST),
+            ("dlrm-16", 10, 40.8, FIRST),
         ],
     ),
 )
 def test_plans_are_no_later_than_the_reference_says(
     name: str, delay_ms: float, most_ms: float, settings: Settings
 ) -> None:
-    task_graph, of = load_past(name)
-    of = of.changed(reconfiguration_ms=delay_ms)
+    task_graph, of = load_past(name, reconfiguration_ms=delay_ms)
     result = schedule(task_graph, of, settings)
     assert result.makespan_ms <= most_ms + 1e-6
     assert check(task_graph, of, to_record(result)).ok
@@ -348,7 +342,7 @@ def test_no_iteration_phase_by_phase_is_later_than_the_reference_says(
     name: str, delay_ms: float, stated_ms: float
 ) -> None:
     """The reference leaves ties, and which transfers stay when a configuration is divided, open: ours are sooner."""
-    found = run("phased", name, reconfiguration_ms=delay_ms)
+    found = run("phased", *load_past(name, reconfiguration_ms=delay_ms), FIRST)
     assert found.bound_ms <= found.iteration_ms <= stated_ms + 1e-6
     if name == "race":  # one port a server and one transfer a pair: nothing is left open
         assert found.iteration_ms == pytest.approx(stated_ms, abs=1e-6)

@@ -12,7 +12,15 @@ from benchmarks.side_by_side.instances import instances
 from tests.conftest import long_after, suite_instance
 from tests.past import load_past
 from tests.real_inputs import REAL_INPUTS
-from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
+from tests.topox_core.fabrics.asked import LIST, request
+from tests.topox_core.small_graphs import (
+    cluster,
+    compute,
+    graph,
+    random_graph,
+    sample_with,
+    transfer,
+)
 from topox_core.api import load_cluster, load_graph
 from topox_core.check.checker import check
 from topox_core.fabrics.comparison.compare import compare, run_with_best_lowering
@@ -24,7 +32,6 @@ from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.run import FabricRequest, JobRequest
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering.choices import Lowering
-from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import COMPUTE, bytes_per_ms, latency_ms, work_bytes
 from topox_core.runs.run import never
@@ -34,7 +41,6 @@ from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.samples import SAMPLES, load_sample
 
-QUICK = Settings.of(engine="list")
 FREELY = Settings.of(engine="list", free=FREE)
 DELAYS_MS = (0.0, 0.001, 0.01, 0.1, 1.0, 10.0)
 NINE_MS = (0.0, 0.001, 0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
@@ -54,7 +60,7 @@ ON_INSTANCES = [
 ]
 
 
-def assert_invariants(task_graph: TaskGraph, of: Cluster, settings: Settings = QUICK) -> None:
+def assert_invariants(task_graph: TaskGraph, of: Cluster, settings: Settings = LIST) -> None:
     """``ideal <= planned <= provisioned <= reactive``, ``planned <= every circuit fabric``, bound <= all, all checked."""
     options = FabricOptions(reevaluate_ms=5.0, layout_steps=40)  # a fat-tree of equal ports
     runs = compare(task_graph, of, settings, FABRICS, options)
@@ -86,8 +92,7 @@ def assert_invariants(task_graph: TaskGraph, of: Cluster, settings: Settings = Q
 
 @pytest.mark.parametrize(("name", "delay_ms", "duplex"), long_after(3, dict.fromkeys(ON_SAMPLES)))
 def test_the_invariants_hold_on_the_samples(name: str, delay_ms: float, duplex: str) -> None:
-    task_graph, of = load_sample(name)
-    assert_invariants(task_graph, of.changed(reconfiguration_ms=delay_ms, duplex=duplex))
+    assert_invariants(*sample_with(name, reconfiguration_ms=delay_ms, duplex=duplex))
 
 
 @pytest.mark.parametrize(("name", "delay_ms", "duplex"), long_after(4, dict.fromkeys(ON_INSTANCES)))
@@ -137,10 +142,9 @@ def test_the_invariants_hold_where_every_fabric_chooses(seed: int) -> None:
 def test_no_task_starts_later_than_in_the_slotted_plan(
     name: str, delay_ms: float, duplex: str
 ) -> None:
-    task_graph, of = load_sample(name)
-    of = of.changed(reconfiguration_ms=delay_ms, duplex=duplex)
-    prepared = prepare(task_graph, of, replace(QUICK, clock="slots"))
-    controllers = Controllers(FabricRequest(prepared.graph, of, QUICK))
+    task_graph, of = sample_with(name, reconfiguration_ms=delay_ms, duplex=duplex)
+    prepared = prepare(task_graph, of, replace(LIST, clock="slots"))
+    controllers = Controllers(FabricRequest(prepared.graph, of, LIST))
     tick_ms = prepared.reduction.problem.tick_ms
     for plan in [*prepared.planner.every_plan(), *controllers(prepared)]:
         carried_out = replay(prepared, plan, of)
@@ -210,8 +214,7 @@ def ends_by_priority(order: FabricRequest) -> list[float]:
 
 @pytest.mark.parametrize("name", ["patience", "race"])
 def test_transfers_by_priority_end_when_a_reference_says_that_keeps_to_the_ports(name: str) -> None:
-    task_graph, of = load_sample(name)
-    order = FabricRequest(lower(task_graph, QUICK.lowering), of, QUICK)
+    order = request(*load_sample(name))
     first_come = np.arange(len(order.graph), dtype=np.int32)
     _, end = ran_by_rank(priority_tables(order), order.graph, first_come)
     assert end.tolist() == pytest.approx(ends_by_priority(order), rel=1e-9)
@@ -219,8 +222,7 @@ def test_transfers_by_priority_end_when_a_reference_says_that_keeps_to_the_ports
 
 def test_a_critical_transfer_goes_first_on_the_ideal_switch() -> None:
     """Sample patience by hand: in 12 ms, its bound, where fair shares take 13 and circuits 14."""
-    task_graph, of = load_sample("patience")
-    run = run_ideal(FabricRequest(lower(task_graph, QUICK.lowering), of, QUICK), never)
+    run = run_ideal(request(*load_sample("patience")), never)
     assert (run.iteration_ms, run.bound_ms) == pytest.approx((12, 12))
 
 
@@ -237,7 +239,7 @@ def test_the_ideal_switch_looks_at_many_orders_and_so_does_not_move_with_the_del
         *(compute("f", 0, 1.0), transfer("a", 0, 1, 2.2, "f"), transfer("b", 2, 1, 1.0, "a")),
         transfer("long", 0, 2, 3.7),
     )
-    ideal = compare(job, cluster(3, reconfiguration_ms=delay_ms), QUICK)["ideal"]
+    ideal = compare(job, cluster(3, reconfiguration_ms=delay_ms), LIST)["ideal"]
     assert (ideal.iteration_ms, ideal.bound_ms) == pytest.approx((5.9, 5.9))
     assert "in the best of many orders" in ideal.message
 
@@ -312,21 +314,21 @@ def from_hard_to_easy(
 )
 def test_the_planned_time_never_grows_as_the_delay_shrinks(name: str, free: Any) -> None:
     task_graph, of = load_past(name)
-    assert_monotone(task_graph, from_hard_to_easy(of), replace(QUICK, free=free))
+    assert_monotone(task_graph, from_hard_to_easy(of), replace(LIST, free=free))
 
 
 @pytest.mark.parametrize("name", long_after(1, ["race", "fsdp", "moe"]))
 def test_nor_does_it_grow_with_speed_or_ports(name: str) -> None:
     task_graph, of = load_past(name)
     clusters = from_hard_to_easy(of, NINE_MS, (0.5, 1.0, 2.0), (1, 2))
-    assert_monotone(task_graph, clusters, replace(QUICK, free=FREE, switching="planned"))
+    assert_monotone(task_graph, clusters, replace(LIST, free=FREE, switching="planned"))
 
 
 @pytest.mark.parametrize("seed", long_after(1, range(0, 60, 5)))
 def test_nor_on_random_graphs(seed: int) -> None:
     task_graph, of = random_case(seed, seed)
     clusters = from_hard_to_easy(of, NINE_MS, (0.5, 1.0, 2.0), (1, 2))
-    assert_monotone(task_graph, clusters, replace(QUICK, switching="planned"))
+    assert_monotone(task_graph, clusters, replace(LIST, switching="planned"))
 
 
 def on_any_delay(seed: int) -> tuple[TaskGraph, Cluster]:
@@ -347,7 +349,7 @@ def on_any_delay(seed: int) -> tuple[TaskGraph, Cluster]:
 )
 def test_plans_are_passed_on_where_planning_alone_is_not_monotone(clock: str, seed: int) -> None:
     task_graph, of = on_any_delay(seed)
-    settings = replace(QUICK, clock=clock)
+    settings = replace(LIST, clock=clock)
     assert_monotone(task_graph, from_hard_to_easy(of), settings, passes=True)
 
 
@@ -355,7 +357,7 @@ def test_plans_are_passed_on_where_planning_alone_is_not_monotone(clock: str, se
 @pytest.mark.parametrize("seed", range(48))
 def test_the_planned_time_never_grows_on_many_random_graphs(seed: int) -> None:
     task_graph, of = on_any_delay(seed)
-    assert_monotone(task_graph, from_hard_to_easy(of), QUICK)
+    assert_monotone(task_graph, from_hard_to_easy(of), LIST)
 
 
 def test_a_plan_comes_back_with_its_own_lowering_and_for_a_longer_delay_only_if_it_is_shorter() -> (
@@ -363,10 +365,10 @@ def test_a_plan_comes_back_with_its_own_lowering_and_for_a_longer_delay_only_if_
 ):
     """Planned on two rings for 1 ms, it is carried out on two rings where one was chosen for 0 ms."""
     task_graph, of = load_past("fsdp")
-    two = replace(QUICK, lowering=Lowering(rings=2))
+    two = replace(LIST, lowering=Lowering(rings=2))
     slow = JobRequest(task_graph, of.changed(reconfiguration_ms=1.0), two)
     plan = PassedPlan.of(run_with_best_lowering("scheduled", slow).result)
-    quick = JobRequest(task_graph, of, replace(QUICK, switching="planned"))
+    quick = JobRequest(task_graph, of, replace(LIST, switching="planned"))
     alone = run_with_best_lowering("scheduled", quick).result
     passed = PlanChoice(quick, alone).among([plan])
     assert passed.makespan_ms < alone.makespan_ms
@@ -387,7 +389,7 @@ def test_plans_that_come_one_by_one_are_chosen_from_as_all_at_once_and_each_is_c
     task_graph, of = on_any_delay(4)
 
     def at(delay_ms: float) -> JobRequest:
-        return JobRequest(task_graph, of.changed(reconfiguration_ms=delay_ms), QUICK)
+        return JobRequest(task_graph, of.changed(reconfiguration_ms=delay_ms), LIST)
 
     found = [run_with_best_lowering("scheduled", at(ms)).result for ms in (20.0, 1.0, 5.0, 2.0)]
     quick, alone, plans = at(2.0), found[-1], [PassedPlan.of(one) for one in found[:-1]]

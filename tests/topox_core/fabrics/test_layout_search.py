@@ -1,9 +1,9 @@
 """Fixed circuits from the task graph: by hand, against every layout, against the exact program, and never behind their starts."""
 
-import json
 import math
 from dataclasses import replace
 from itertools import permutations, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +12,16 @@ from hypothesis.extra.numpy import arrays
 
 from tests.conftest import examples, long_after, suite_instance
 from tests.past import load_past
+from tests.topox_core.fabrics.asked import LIST, request
 from tests.topox_core.fabrics.exact_layout import exact_direct_layout
-from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
+from tests.topox_core.small_graphs import (
+    cluster,
+    collective,
+    compute,
+    graph,
+    random_graph,
+    transfer,
+)
 from topox_core.api import load_cluster, load_graph
 from topox_core.check.checker import check
 from topox_core.cli.main import main
@@ -27,19 +35,14 @@ from topox_core.fabrics.run import FabricRequest
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering.lowering import lower
-from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.run import never
 from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.topology.greedy import chordal_rings, greedy_circuits, minimax_circuits
 from topox_core.topology.routing import RoutedNetwork
 
-SETTINGS = Settings.of(engine="list")
 SLACK = 1 + 1e-9
-
-
-def request(task_graph: TaskGraph, of: Cluster, **options: object) -> FabricRequest:
-    return FabricRequest(lower(task_graph), of, SETTINGS, FabricOptions(**options))  # type: ignore[arg-type]
 
 
 def loaded(name: str) -> tuple[TaskGraph, Cluster]:
@@ -86,6 +89,7 @@ def test_the_graph_gives_circuits_to_what_computing_waits_for(
 
 def test_of_the_nine_permutations_of_race_the_best_is_found_and_the_command_tells_it(
     capsys: pytest.CaptureFixture[str],
+    ask: Any,
 ) -> None:
     order = request(*load_past("race"))
     times = LayoutTimes(order.graph, order.cluster, True)
@@ -95,8 +99,7 @@ def test_of_the_nine_permutations_of_race_the_best_is_found_and_the_command_tell
     assert found == pytest.approx([*connected, *[math.inf] * 3], abs=1e-6)
     race = str(SAMPLE_FOLDER / "race.taskgraph.json")
     asked = ["topology", "--servers", "4", "--degree", "1", "--graph", race, "--port-gbps", "40"]
-    assert main([*asked, "--layout-by", "graph", "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)
+    record = ask(*asked, "--layout-by", "graph")
     assert (record["iteration_ms"], record["every_layout"]) == (pytest.approx(found[0]), True)
     assert record["starts_ms"]["greedy by bytes"] == pytest.approx(found[4], abs=1e-6)
     assert main([*asked[:5], "--layout-by", "matrix"]) == 2
@@ -120,9 +123,7 @@ def test_fixed_circuits_of_one_collective_are_the_best_that_are_known(
     kind: str, servers: int, ports: int, topoopt_ms: float, by_graph_ms: float
 ) -> None:
     """100 MB on ports of 1 MB a ms; TopoOpt's own circuits stay what they are under their name."""
-    root = 0 if kind == "broadcast" else None
-    members = tuple(range(servers))
-    job = graph(Task("c", kind, members=members, size_bytes=1e8, root=root))
+    job = graph(collective(kind, servers, 1e8))
     of = cluster(servers, ports_per_server=ports, switches=ports, port_gbps=8.0)
     settings = Settings.of(engine="list", free=FREE)
     runs = compare(job, of, settings, ("static", "static_graph"))
@@ -138,11 +139,11 @@ def test_on_fixed_circuits_transfers_may_take_turns() -> None:
     """
     job = graph(transfer("a", 0, 1, 2.0), transfer("b", 0, 1, 2.0), compute("c", 1, 2.0, "a"))
     of = cluster(2, reconfiguration_ms=50.0)
-    runs = compare(job, of, SETTINGS, ("static", "static_graph", "reactive"))
+    runs = compare(job, of, LIST, ("static", "static_graph", "reactive"))
     found = {name: run.iteration_ms for name, run in runs.items()}
     assert found == pytest.approx({"static": 6, "static_graph": 4, "reactive": 4})
     assert runs["static_graph"].execution.layout.circuits.tolist() == [[0, 1], [0, 0]]
-    kept = schedule(job, of, replace(SETTINGS, switching="fixed"))
+    kept = schedule(job, of, replace(LIST, switching="fixed"))
     assert (kept.makespan_ms, kept.switching) == (pytest.approx(4), "fixed")
     report = check(job, of, to_record(kept))
     assert report.ok, report.lines()
@@ -265,15 +266,15 @@ def test_least_load_is_no_larger_than_greedy_and_keeps_to_the_ports(
 # --- never behind
 
 
-def assert_never_behind(request: FabricRequest) -> None:
-    answer = layout_by_graph(request, never)
+def assert_never_behind(order: FabricRequest) -> None:
+    answer = layout_by_graph(order, never)
     assert answer.best.time_ms <= min(time_ms for _, time_ms in answer.starts) * SLACK
-    by_graph = run_one("static_graph", request)
+    by_graph = run_one("static_graph", order)
     assert by_graph.iteration_ms == pytest.approx(answer.best.time_ms, rel=1e-12)
     assert by_graph.bound_ms <= by_graph.iteration_ms * SLACK
     for laid_by in ("topoopt", "matrix", "graph"):
-        options = replace(request.options, layout_by=laid_by)
-        run = run_one("static", replace(request, options=options))
+        options = replace(order.options, layout_by=laid_by)
+        run = run_one("static", replace(order, options=options))
         assert by_graph.iteration_ms <= run.iteration_ms * SLACK, laid_by
 
 
@@ -290,10 +291,9 @@ def test_the_graph_is_never_behind_on_samples(name: str) -> None:
 
 
 def test_a_plan_keeps_the_circuits_that_were_searched_whatever_runs_beside_it() -> None:
-    task_graph, of = load_past("race")
-    of = of.changed(reconfiguration_ms=100.0)
+    task_graph, of = load_past("race", reconfiguration_ms=100.0)
     for names in (("static", "static_graph", "scheduled"), ("scheduled",)):
-        plan = compare(task_graph, of, SETTINGS, names)["scheduled"]
+        plan = compare(task_graph, of, LIST, names)["scheduled"]
         assert plan.iteration_ms == pytest.approx(86.192794, abs=1e-6)
         assert "circuits searched for the task graph" in plan.message
 

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from tests.conftest import long_after
-from tests.topox_core.small_graphs import GBIT_MS, cluster, compute, graph, random_graph, transfer
+from tests.topox_core.small_graphs import (
+    GBIT_MS,
+    cluster,
+    collective,
+    compute,
+    graph,
+    random_graph,
+    transfer,
+)
 from topox_core.economics.clusters import same_cost_nic_gbps
 from topox_core.fabrics.comparison.compare import run_one
 from topox_core.fabrics.fluid.links import SLOWER_BY_PRICE
@@ -36,10 +44,6 @@ def fixed(tasks: TaskGraph, circuits: Layout, **keys: Any) -> FabricRun:
     return run("static", tasks, {"layout": circuits}, **two_ports | keys)
 
 
-def collective(kind: str, n: int, ms: float = 10.0) -> tuple[Task]:
-    return (Task("c", kind, members=tuple(range(n)), size_bytes=ms * GBIT_MS),)
-
-
 # -- packet switches. A size of ``ms`` is what one port moves in that many milliseconds -------------
 
 
@@ -52,7 +56,7 @@ ON_THE_IDEAL_SWITCH = {  # what runs, on what cluster, in how many ms, and what 
         (2.5, "in-ports of server 0, busy from 0 to 2 ms, and 0.5 ms must follow"),
     ),
     "a ring all-reduce takes two (n - 1) / n of its size, over all ports": (
-        collective("all_reduce", 3, 12.0),
+        (collective("all_reduce", 3, 12.0 * GBIT_MS),),
         {"ports_per_server": 4},
         (4, "critical path, 1 task: c"),
     ),
@@ -62,7 +66,7 @@ ON_THE_IDEAL_SWITCH = {  # what runs, on what cluster, in how many ms, and what 
         (6, "in-ports of server 0, busy from 0 to 6 ms"),
     ),
     "an all-to-all moves all but one of n parts": (
-        collective("all_to_all", 5),
+        (collective("all_to_all", 5, 10.0 * GBIT_MS),),
         {},
         (8, "out-ports of server 0, busy from 0 to 8 ms"),
     ),
@@ -249,26 +253,26 @@ ON_FIXED_CIRCUITS = {  # tasks, circuits, what else is known; in how many ms, at
         (2, 1.5),
     ),
     "an all-reduce on its own ring takes 2 (n - 1) / n": (
-        collective("all_reduce", 5),
+        (collective("all_reduce", 5, 10.0 * GBIT_MS),),
         layout(5, ring(5)),
         {},
         (2 * 4 / 5 * 10, 1),
     ),
     "two rings of different strides halve it": (
-        collective("all_reduce", 5),
+        (collective("all_reduce", 5, 10.0 * GBIT_MS),),
         layout(5, ring(5) | ring(5, 2)),
         {"lowering": Lowering(rings=2)},
         (2 * 4 / 5 * 10 / 2, 1),
     ),
     "an all-to-all on a full mesh takes one part of the send buffer": (
-        collective("all_to_all", 5),
+        (collective("all_to_all", 5, 10.0 * GBIT_MS),),
         layout(5, dict.fromkeys(permutations(range(5), 2), 1)),
         {"ports_per_server": 4, "switches": 4},
         (10 / 5, 1),
     ),
     # Each link carries n(n-1)/2 parts, one for each pair whose way leads over it.
     "an all-to-all on a one-way ring pays for the hops": (
-        collective("all_to_all", 5),
+        (collective("all_to_all", 5, 10.0 * GBIT_MS),),
         layout(5, ring(5), *AROUND),
         {},
         (5 * 4 / 2 * 10 / 5, 5 / 2),

@@ -12,7 +12,6 @@ from hypothesis.extra.numpy import arrays
 from tests.conftest import examples, long_after
 from tests.past import load_past
 from tests.topox_core.small_graphs import GBIT_MS, cluster, compute, graph, transfer
-from topox_core.errors import InputError
 from topox_core.fabrics.comparison.compare import compare, run_one
 from topox_core.fabrics.controllers.gating import Gating, drawn_shares
 from topox_core.fabrics.controllers.regional import dealt_circuits, regional_iterations
@@ -345,33 +344,3 @@ def test_shares_of_tokens_add_up_and_change_as_skew_and_persistence_say(
     if gating == "walk":
         assert (shares[0] == pytest.approx(np.full(6, 1 / 6))) == (skew == 0)
         assert (shares[0] == pytest.approx(shares[3])) == (skew == 0 or persistence == 1)
-
-
-# --- cost, and what is refused
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"regional_packet_ports": 3}, "regional_packet_ports: must be a whole number from 0 to 2"),
-        ({"regional_packet_ports": "third"}, "regional_packet_ports: must be"),
-        ({"region_servers": -1}, "region_servers: must be from 0 to"),
-        ({"regional_circuits": "soon"}, "regional_circuits: must be one of gate, foreseen, fixed"),
-        ({"regional_dealt": "luck"}, "regional_dealt: must be one of bottleneck, bytes"),
-        ({"gating": "coin"}, "gating: must be one of given, walk, dirichlet, zipf"),
-        ({"gating_skew": float("nan")}, "gating_skew: must be a finite number"),
-        ({"gating_persistence": 1.5}, "gating_persistence: must be from 0 to 1"),
-        ({"gating_iterations": 0}, "gating_iterations: must be from 1 to 1,000"),
-        ({"regional_packet_ports": 0, "region_servers": 2}, "server 0 sends to server 2"),
-        (
-            {"regional_packet_ports": 0, "regional_circuits": "fixed"},
-            "never gets a circuit to server",
-        ),
-    ],
-)
-def test_bad_options_are_one_line(options: dict[str, object], words: str) -> None:
-    # With one port a server no fixed circuit joins the pairs of both exchanges.
-    of = cluster(4) if "fixed" in options.values() else TWO_PORTS
-    with pytest.raises(InputError, match=words) as error:
-        run_one("regional", request(two_exchanges(1.0), of, **options))
-    assert "\n" not in str(error.value)

@@ -8,26 +8,26 @@ from hypothesis import given, strategies as st
 from msgspec import structs
 
 from tests.conftest import examples
-from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
+from tests.topox_core.fabrics.asked import run
+from tests.topox_core.small_graphs import (
+    cluster,
+    compute,
+    graph,
+    random_graph,
+    sample_with,
+    transfer,
+)
 from topox_core.check.checker import check
-from topox_core.fabrics.comparison.compare import run_one
 from topox_core.fabrics.planning.scheduled import schedule
-from topox_core.fabrics.run import FabricRequest, FabricRun
-from topox_core.model.cluster import Cluster
-from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import Settings
-from topox_core.workloads.samples import SAMPLES, load_sample
+from topox_core.workloads.samples import SAMPLES
 
 REPEATED = Settings.of(engine="list", switching="planned")
 FIRST = replace(REPEATED, iteration="first")
 CONTROLLERS = ("reactive", "provisioned", "phased")
 CLOSE = 1e-6
-
-
-def run(fabric: str, task_graph: TaskGraph, of: Cluster, how: Settings) -> FabricRun:
-    return run_one(fabric, FabricRequest(lower(task_graph, how.lowering), of, how))
 
 
 # One port each, a change of 2 ms: the first iteration and each of many.
@@ -87,8 +87,7 @@ def in_a_row(job: TaskGraph, times: int) -> TaskGraph:
 def test_three_iterations_in_a_row_take_three_times_the_repeated_one(
     name: str, delay_ms: float
 ) -> None:
-    job, of = load_sample(name)
-    of = of.changed(reconfiguration_ms=delay_ms)
+    job, of = sample_with(name, reconfiguration_ms=delay_ms)
     # On demand also where several take turns. Beforehand as on demand where each is like the last;
     # phase by phase three iterations have three times the phases, which planes share differently.
     once, three = (run("reactive", one, of, REPEATED) for one in (job, in_a_row(job, 3)))
@@ -135,8 +134,7 @@ def thrice(record: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["blackboard", "patience", "race", "moe", "dlrm-16"])
 @pytest.mark.parametrize("delay_ms", [0.1, 1.0, 10.0])
 def test_three_iterations_of_a_plan_in_a_row_keep_every_rule(name: str, delay_ms: float) -> None:
-    job, of = load_sample(name)
-    of = of.changed(reconfiguration_ms=delay_ms)
+    job, of = sample_with(name, reconfiguration_ms=delay_ms)
     record = to_record(schedule(job, of, REPEATED))
     assert check(in_a_row(job, 3), of, thrice(record)).lines() == ()
 

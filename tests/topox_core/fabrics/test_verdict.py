@@ -9,7 +9,6 @@ import pytest
 import topox_core
 from tests.conftest import some
 from tests.topox_core.small_graphs import cluster, graph, random_graph, transfer
-from topox_core.errors import InputError
 from topox_core.fabrics.comparison.compare import EQUAL
 from topox_core.fabrics.crossover.passed_plans import MAX_MS, NEAR, DelayBounds, PassedPlan
 from topox_core.fabrics.crossover.verdict import RIVALS, Bracket, Verdict, verdict, with_plans
@@ -226,8 +225,3 @@ def test_exact_engines_leave_next_to_nothing_open_on_a_small_graph(iteration, ri
     found = verdict(job, servers, how, "prove")
     for one in (bracket(found, name) for name in rivals):
         assert one.pays_up_to_ms <= one.cannot_pay_from_ms < 1.3 * one.pays_up_to_ms
-
-
-def test_bad_effort_is_one_line():
-    with pytest.raises(InputError, match=r"effort: must be"):
-        verdict(shifts(), FOUR, replace(PLANNED), "much")

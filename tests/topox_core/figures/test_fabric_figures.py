@@ -34,6 +34,8 @@ from topox_core.topology.ring_circuits import frames
 from topox_core.topology.routing import RoutedNetwork
 from topox_core.workloads.samples import load_sample
 
+PLANNED, FIXED = FABRICS["scheduled"], FABRICS["static"]
+
 
 def outcomes(**times: float) -> dict[str, MapOutcome]:
     return {name: MapOutcome(times[name]) for name in FABRICS if name in times}
@@ -156,8 +158,7 @@ def test_a_cell_between_points_that_agree_has_their_colour_and_no_number():
 
 def test_a_column_of_the_map_says_who_wins_between_which_delays():
     picture, _ = drawn(MAP_POINTS)  # planned 80, 90, 180 against 100
-    planned_wins, fixed = FABRICS["scheduled"], FABRICS["static"]
-    assert turns_by_delay(picture, 100.0) == f"{planned_wins} up to 1 ms, {fixed} from 10 ms"
+    assert turns_by_delay(picture, 100.0) == f"{PLANNED} up to 1 ms, {FIXED} from 10 ms"
     picture, _ = drawn(MAP_POINTS[:2])
     assert not turns_by_delay(picture, 100.0), "nothing is known of the longest delay"
     assert turns_by_delay(picture, 200.0) == turns_by_delay(picture, 150.0) == ""
@@ -171,9 +172,8 @@ def test_between_two_columns_the_map_says_who_wins_at_both_and_draws_a_circle():
         for value, ms in zip((100.0, 200.0), both, strict=True)
     )
     picture = MapPicture(Axes(tuple(times), (100.0, 200.0)), points, {}, FABRICS)
-    planned_wins, fixed = FABRICS["scheduled"], FABRICS["static"]
     assert turns_by_delay(picture, 150.0) == (
-        f"{planned_wins} up to 0.1 ms, {fixed} from 10 ms; above 0.1 ms and below 10 ms it depends on the port speed"
+        f"{PLANNED} up to 0.1 ms, {FIXED} from 10 ms; above 0.1 ms and below 10 ms it depends on the port speed"
     )
     longer = {
         delay: times[0.1 if delay < 1 else 1.0 if delay < 10 else 10.0]
@@ -196,8 +196,8 @@ def test_between_two_columns_the_map_says_who_wins_at_both_and_draws_a_circle():
     assert turns_by_delay(middle, 150.0) == "at every delay it depends on the port speed"
     assert turns_by_delay(picture, 300.0) == turns_by_delay(picture, 200.0), "the nearest column"
     places = "The fastest at the places of the map around your setting: "
-    assert setting_words(picture, (150.0, 0.1)) == f"{places}{planned_wins}."
-    assert setting_words(picture, (150.0, 0.5)) == f"{places}{planned_wins} or {fixed}."
+    assert setting_words(picture, (150.0, 0.1)) == f"{places}{PLANNED}."
+    assert setting_words(picture, (150.0, 0.5)) == f"{places}{PLANNED} or {FIXED}."
     assert setting_words(MapPicture(picture.axes, points[1:], {}, FABRICS), (150.0, 0.1)) == ""
     shapes = [
         winner_map(picture, now, LIGHT).layout.shapes[-1] for now in ((100.0, 1.0), (150.0, 1.0))
@@ -219,9 +219,8 @@ def test_who_wins_at_one_delay_of_a_column_wins_at_it():
     times = {0.1: 80.0, 1.0: 100.0, 10.0: 120.0, 100.0: 120.0}
     points = tuple(point(100.0, delay, scheduled=ms, static=100.0) for delay, ms in times.items())
     picture = MapPicture(Axes(tuple(times), (100.0,)), points, {}, FABRICS)
-    planned_wins, fixed = FABRICS["scheduled"], FABRICS["static"]
     assert turns_by_delay(picture, 100.0) == (
-        f"{planned_wins} up to 0.1 ms, {fixed} and {planned_wins} equally at 1 ms, {fixed} from 10 ms"
+        f"{PLANNED} up to 0.1 ms, {FIXED} and {PLANNED} equally at 1 ms, {FIXED} from 10 ms"
     )
 
 

@@ -11,8 +11,8 @@ import plotly.graph_objects as go
 import pytest
 from plotly.offline import get_plotlyjs
 
+from tests.refusal import refusal
 from topox_core.cli.main import main
-from topox_core.errors import InputError
 from topox_core.fabrics.registry import FABRICS
 from topox_core.figures import files
 from topox_core.figures.iteration.search import COLOURS
@@ -55,8 +55,7 @@ def test_without_kaleido_a_picture_is_refused_in_a_line_before_anything_is_solve
     told = capsys.readouterr()
     assert told.out == "" and told.err.count("\n") == 1
     assert "pip install kaleido" in told.err and "Chrome" in told.err
-    with pytest.raises(InputError, match=r"must end in one of \.html"):
-        files.check_figure_file("plan.bmp")
+    assert "must end in one of .html" in refusal(files.check_figure_file, "plan.bmp")
 
 
 @pytest.mark.parametrize(
@@ -79,8 +78,9 @@ def test_where_there_is_no_chrome_the_same_line_is_said(monkeypatch) -> None:
     package = SimpleNamespace(ChromeNotFoundError=NoChrome, calc_fig_sync=no_chrome)
     monkeypatch.setattr(files, "find_spec", lambda name: package)
     monkeypatch.setattr(files, "import_module", lambda name: package)
-    with pytest.raises(InputError, match="and a Chrome or Chromium"):
-        files.figure_file(BARS["Bars <1>"], "plan.svg", "plan")
+    assert "and a Chrome or Chromium" in refusal(
+        files.figure_file, BARS["Bars <1>"], "plan.svg", "plan"
+    )
 
 
 def test_a_copy_of_a_figure_is_the_same_figure_for_plotly() -> None:

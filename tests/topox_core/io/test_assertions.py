@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from topox_core.errors import InputError
+from tests.refusal import refusal
 from topox_core.io.assertions import Assertion, assertions_of, failures
 from topox_core.studies.study import dump_study, load_study
 
@@ -41,22 +41,20 @@ def test_what_is_not_kept_is_a_line_and_what_is_not_measured_is_none():
 @pytest.mark.parametrize(
     ("rows", "line"),
     [
-        ("gap <= 1", r"field assert: must be a list"),
-        (["gap = 1"], r"field assert\[0\]: must be a measure, <= or >= and a number"),
-        (["gap <= x"], r"field assert\[0\]: must be"),
-        (["gap <= nan"], r"field assert\[0\]: must be"),
-        (["gap <= 1", "iteration <= 1"], r"field assert\[1\]: unknown measure \(did you mean"),
-        ([3], r"field assert\[0\]"),
+        ("gap <= 1", "field assert: must be a list"),
+        (["gap = 1"], "field assert[0]: must be a measure, <= or >= and a numbe"),
+        (["gap <= x"], "field assert[0]: must be"),
+        (["gap <= nan"], "field assert[0]: must be"),
+        (["gap <= 1", "iteration <= 1"], "field assert[1]: unknown measure (did you mean"),
+        ([3], "field assert[0]"),
     ],
 )
 def test_a_row_that_is_none_is_named(rows, line):
-    with pytest.raises(InputError, match=line):
-        study(**{"assert": rows})
+    assert line in refusal(study, **{"assert": rows})
 
 
 def test_a_study_keeps_its_assertions_and_they_are_no_part_of_what_its_points_share():
     one = study()
     assert load_study(dump_study(one), "again") == one
     assert one.digest == study(**{"assert": []}).digest
-    with pytest.raises(InputError, match="unknown measure"):
-        study(**{"assert": ["round_s <= 1"]})
+    assert "unknown measure" in refusal(study, **{"assert": ["round_s <= 1"]})

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.refusal import refusal
 from topox_core.check.schedule_file import read_schedule
 from topox_core.economics.price_sets import load_parts
 from topox_core.errors import InputError, one_line, printable, shown, visible
@@ -56,9 +57,7 @@ def memory_left(most: int) -> Iterator[None]:
 
 
 def line_of(load: Load, data: bytes, file: str = "f") -> str:
-    with pytest.raises(InputError) as caught:
-        load(data, file)
-    line = str(caught.value)
+    line = refusal(load, data, file)
     assert len(line) < 400 and visible(line) == line
     return line
 

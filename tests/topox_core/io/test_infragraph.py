@@ -8,7 +8,7 @@ import pytest
 import yaml
 from hypothesis import given, strategies as st
 
-from topox_core.errors import InputError
+from tests.refusal import refusal
 from topox_core.io.cluster_file import load_cluster, read_cluster
 from topox_core.io.foreign.infragraph import dump_infragraph
 from topox_core.model.cluster import DUPLEXES, Cluster, one_port_a_switch
@@ -148,8 +148,7 @@ def test_a_cluster_that_is_written_and_read_again_is_equal_and_nothing_is_left_o
 def test_a_fibre_taken_out_of_a_written_file_leaves_a_server_with_fewer_ports():
     record = yaml.safe_load(dump_infragraph(one_port_a_switch(4, 2, 100.0)))
     record["edges"][0]["ep1"]["instance"] = "server[0:3]"
-    with pytest.raises(InputError, match="every server as many ports"):
-        read(record)
+    assert "every server as many ports" in refusal(read, record)
 
 
 ONE_HOST = [edge("host[0].card", "rack[0].port[0:2]")]
@@ -175,9 +174,8 @@ MANY = {"name": "host", "device": "box", "count": 10**9}
     ],
 )  # fmt: skip
 def test_what_cannot_be_a_cluster_is_one_line(change, line):
-    with pytest.raises(InputError) as error:
-        read(two_tiers(**change))
-    assert line in str(error.value) and str(error.value).startswith("f.yaml")
+    told = refusal(read, two_tiers(**change))
+    assert line in told and told.startswith("f.yaml")
 
 
 @pytest.mark.parametrize(
@@ -190,8 +188,7 @@ def test_what_cannot_be_a_cluster_is_one_line(change, line):
     ],
 )
 def test_damaged_text_is_one_line(text, line):
-    with pytest.raises(InputError, match=line):
-        load_cluster(text.encode(), "f.yaml")
+    assert line in refusal(load_cluster, text.encode(), "f.yaml")
 
 
 def test_a_cluster_of_ours_is_still_told_by_its_header():

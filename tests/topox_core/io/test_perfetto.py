@@ -116,23 +116,19 @@ def test_every_task_and_dark_time_is_a_slice_and_tasks_that_share_a_device_lie_s
 
 
 def test_the_command_writes_a_checked_schedule_and_reads_its_windows(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], ask: Any
 ) -> None:
-    def told(*words: str) -> Any:
-        assert main([*words, "--json"]) == 0
-        return json.loads(capsys.readouterr().out)
-
     graph, cluster, schedule, trace = (
         str(tmp_path / f"m.{kind}.json") for kind in ("taskgraph", "cluster", "schedule", "trace")
     )
     task_graph, on = with_transfers_of_no_bytes()
     Path(graph).write_bytes(dump_graph_json(task_graph))
     Path(cluster).write_bytes(dump_cluster(on))
-    told("schedule", graph, cluster, "--engine", "list", "--output", schedule)
-    record = told("trace", "perfetto", graph, cluster, schedule, "--output", trace)
+    ask("schedule", graph, cluster, "--engine", "list", "--output", schedule)
+    record = ask("trace", "perfetto", graph, cluster, schedule, "--output", trace)
     assert record["slices"] >= 20 and record["arrows"] > 5
-    windows = told("rails", "windows", graph, cluster)["list"]
-    assert windows and told("trace", "windows", trace)["list"] == windows
+    windows = ask("rails", "windows", graph, cluster)["list"]
+    assert windows and ask("trace", "windows", trace)["list"] == windows
     broken = json.loads(Path(schedule).read_text())
     broken["circuits"] = broken["circuits"][1:]
     Path(schedule).write_text(json.dumps(broken))

@@ -285,17 +285,6 @@ EACH_KEY = pytest.mark.parametrize("seed", long_after(1, range(4)))
 
 
 @pytest.fixture
-def ask(capsys: pytest.CaptureFixture[str]) -> Any:
-    """Run a command and return the object that it prints."""
-
-    def asked(*words: object) -> Any:
-        assert main([*map(str, words), "--json"]) == 0, words
-        return json.loads(capsys.readouterr().out)
-
-    return asked
-
-
-@pytest.fixture
 def compared(ask: Any, tmp_path: Path) -> Any:
     """Compare fabrics on a task graph and its cluster, as files."""
 

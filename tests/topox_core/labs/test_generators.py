@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import long_after, some
+from tests.refusal import refusal
 from topox_core.economics.comparison import Question
-from topox_core.errors import InputError
 from topox_core.fabrics.comparison.compare import compare
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.labs.generators.catalogue import GENERATORS, generator
@@ -428,7 +428,5 @@ def test_the_first_attempt_that_holds_is_the_instance() -> None:
 
 def test_a_generator_that_never_holds_says_so() -> None:
     never = first_that(lambda _: False)
-    with pytest.raises(InputError, match=f"generator a in {MAX_ATTEMPTS:,} attempts"):
-        never.make(7)
-    with pytest.raises(InputError, match="at least 0"):
-        never.make(-1)
+    assert f"generator a in {MAX_ATTEMPTS:,} attempts" in refusal(never.make, 7)
+    assert "at least 0" in refusal(never.make, -1)

@@ -18,6 +18,7 @@ import pytest
 from tests.conftest import some
 from tests.patience import PATIENCE_S
 from tests.real_inputs import ROOT
+from tests.refusal import refusal
 from tests.topox_core.library.records import filled, inputs_of, key, record
 from topox_core.errors import InputError
 from topox_core.library import opening
@@ -141,8 +142,7 @@ def test_a_program_that_had_a_damaged_library_open_goes_on_with_the_new_one(
     with RunLibrary.open(path) as library:
         overwrite_the_middle(path)
         HARMS["cut in half"](path)
-        with pytest.raises(InputError, match=r"runs\.sqlite: is damaged"):
-            list(library.each())
+        assert "runs.sqlite: is damaged" in refusal(list, library.each())
         writer(path, "b", 5).communicate()  # another program opens it, sets it aside, writes
         with suppress(InputError):  # which says that it was moved
             library.add([record(("late", 1))])
@@ -192,17 +192,15 @@ def test_an_empty_file_becomes_a_library_unless_it_is_only_to_be_read(tmp_path: 
     path.touch()
     for place, how, words in (
         (tmp_path / "none.sqlite", {"create": False}, "there is no such file"),
-        (path, {"read_only": True}, r"runs\.sqlite: is empty"),
+        (path, {"read_only": True}, "runs.sqlite: is empty"),
         (tmp_path, {}, "it is no file"),
         (path / "runs.sqlite", {}, "cannot be used: "),
     ):
-        with pytest.raises(InputError, match=words):
-            RunLibrary.open(place, **how)
+        assert words in refusal(RunLibrary.open, place, **how)
     filled(path, 1)
     with RunLibrary.open(path, read_only=True) as library:
         assert library.count() == 1
-        with pytest.raises(InputError, match="can only be read: opened for reading"):
-            library.delete([1])
+        assert "can only be read: opened for reading" in refusal(library.delete, [1])
 
 
 # versions
@@ -211,13 +209,12 @@ def test_an_empty_file_becomes_a_library_unless_it_is_only_to_be_read(tmp_path: 
 def test_a_library_of_another_version_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
     path = filled(tmp_path / "runs.sqlite", 3)
     for version, words in (
-        (2, r"was made by a newer version \(2, this one knows 1\) and cannot be read"),
+        (2, "was made by a newer version (2, this one knows 1) and cannot be read"),
         (0, "is no run library: its tables are not those of version 1"),
     ):
         database(path, f"PRAGMA user_version = {version}")
         content = path.read_bytes()
-        with pytest.raises(InputError, match=words):
-            RunLibrary.open(path)
+        assert words in refusal(RunLibrary.open, path)
         assert path.read_bytes() == content
     assert [one.name for one in tmp_path.iterdir()] == ["runs.sqlite"]
 
@@ -250,8 +247,7 @@ def test_a_writer_waits_for_another_and_says_so_where_it_waits_in_vain(
     ):
         other.execute("BEGIN IMMEDIATE")
         monkeypatch.setattr(opening, "BUSY_S", 0.2)
-        with pytest.raises(InputError, match="another program has held it"):
-            library.add([record("more")])
+        assert "another program has held it" in refusal(library.add, [record("more")])
         assert library.count() == 1
         monkeypatch.setattr(opening, "BUSY_S", 60.0)
         patient = thread.submit(library.add, [record("more")])
@@ -272,8 +268,7 @@ def test_an_exported_library_is_whole_or_holds_what_was_asked_for_and_what_belon
     with RunLibrary.open(filled(tmp_path / "a.sqlite", 250)) as source:
         whole = contents(source)
         source.copy_to(tmp_path / "b.sqlite")
-        with pytest.raises(InputError, match=r"b\.sqlite: is there already"):
-            source.copy_to(tmp_path / "b.sqlite")
+        assert "b.sqlite: is there already" in refusal(source.copy_to, tmp_path / "b.sqlite")
         slow = RunFilter(shortest_ms=0.5)
         source.copy_to(tmp_path / "part.sqlite", slow)
         source.copy_to(tmp_path / "none.sqlite", RunFilter(subject="nothing"))
@@ -346,10 +341,10 @@ def test_a_harmed_library_is_read_or_refused_in_one_line(tmp_path: Path, whole: 
         ("UPDATE runs SET started = 'x' WHERE id = 5", "run 5, field started: must be a number"),
         ("UPDATE runs SET subject = x'00' WHERE id = 5", "run 5, field subject: must be text"),
         ("UPDATE runs SET seed = 'x' WHERE id = 5", "run 5, field seed: must be a whole number"),
-        ("UPDATE results SET content = x'00' WHERE run = 5", "run 5: (its result )?is damaged"),
-        ("UPDATE results SET content = 'text' WHERE run = 5", "run 5: (its result )?is damaged"),
+        ("UPDATE results SET content = x'00' WHERE run = 5", "is damaged"),
+        ("UPDATE results SET content = 'text' WHERE run = 5", "is damaged"),
         ("DELETE FROM results WHERE run = 5", "run 5: its result is damaged"),
-        ("UPDATE inputs SET content = x'00'", "input .*: is damaged"),
+        ("UPDATE inputs SET content = x'00'", ": is damaged"),
         ("UPDATE studies SET record = x'00'", "study 1: is damaged"),
         ("UPDATE studies SET points = 'many'", "study 1, field points: is damaged"),
     ],
@@ -361,5 +356,4 @@ def test_a_library_with_contents_that_none_of_ours_has_is_refused(
     path.write_bytes(whole)
     with closing(sqlite3.connect(path)) as other, other:
         assert other.execute(change).rowcount == 1
-    with pytest.raises(InputError, match=words):
-        read_all(path)
+    assert words in refusal(read_all, path)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 from msgspec import structs
 
-from topox_core.errors import InputError
+from tests.refusal import refusal
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.arrays.passes import topological_order
 from topox_core.model.lowering.algorithm_choice import distinct_rings
@@ -110,11 +110,12 @@ def test_given_strides_are_used_in_their_order_each_ring_once(
 
 
 def test_a_stride_that_closes_too_early_is_named_with_its_group() -> None:
-    with pytest.raises(
-        InputError,
-        match=r"all_reduce c \(group dp3\), field strides: stride 4 makes no ring of 6 members",
-    ):
-        lower(collective("all_reduce", 6, group="dp3"), Lowering(rings=1, strides=(1, 4)))
+    assert (
+        "all_reduce c (group dp3), field strides: stride 4 makes no ring of 6 members"
+        in refusal(
+            lower, collective("all_reduce", 6, group="dp3"), Lowering(rings=1, strides=(1, 4))
+        )
+    )
 
 
 def test_an_all_to_all_moves_an_equal_share_between_every_ordered_pair() -> None:
@@ -215,15 +216,13 @@ def test_a_lowered_id_that_a_task_already_has_is_an_error() -> None:
         Task("c", "all_gather", dependencies=(), members=(0, 1), size_bytes=8.0),
         Task("c/r0/1", "barrier"),
     )
-    with pytest.raises(InputError, match="task c/r0/1, field id"):
-        lower(TaskGraph("clash", tasks))
+    assert "task c/r0/1, field id" in refusal(lower, TaskGraph("clash", tasks))
 
 
 def test_more_transfers_than_the_limit_are_refused_with_their_number() -> None:
     graph = collective("all_reduce", 400)
     words = f"{2 * 400 * 399:,} transfers, more than the limit of {MAX_TRANSFERS:,}"
-    with pytest.raises(InputError, match=words):
-        lower(graph, Lowering(steps="stepwise"))
+    assert words in refusal(lower, graph, Lowering(steps="stepwise"))
     assert len(lower(graph).lowered) == 400
 
 
@@ -239,8 +238,7 @@ def test_more_transfers_than_the_limit_are_refused_with_their_number() -> None:
     ],
 )
 def test_choices_out_of_range_name_their_field(field: str, value: object) -> None:
-    with pytest.raises(InputError, match=f"settings, field {field}"):
-        Lowering(**{field: value})  # type: ignore[arg-type]
+    assert f"settings, field {field}" in refusal(Lowering, **{field: value})
 
 
 def test_the_digest_knows_the_graph_and_every_choice_and_a_graph_is_lowered_once() -> None:
@@ -468,5 +466,4 @@ def test_collectives_of_other_bytes_in_one_graph_each_get_their_own_algorithm() 
 def test_what_cannot_be_lowered_is_refused_in_one_line(
     kind: str, n: int, words: dict[str, str], problem: str
 ) -> None:
-    with pytest.raises(InputError, match=problem):
-        lower(single(kind, n), Lowering(algorithm=words))
+    assert problem in refusal(lower, single(kind, n), Lowering(algorithm=words))

@@ -1,10 +1,10 @@
 """What a run of a card gives, and that documents and claims say so; each test names the command that renews them."""
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +13,10 @@ from benchmarks import table_iii_page, topoopt_page
 from benchmarks.card_tables import DIRECT, HEAD, section
 from benchmarks.document_parts import part_of, stale, written
 from tests.real_inputs import ROOT
+from tests.refusal import refusal
 from tests.topox_core.papers.answers import answer_of, run, value
 from topox_core.cli.main import main
 from topox_core.economics.price_sets import PRICE_SETS
-from topox_core.errors import InputError
 from topox_core.library.run_library import RunLibrary
 from topox_core.papers.card import CANCELLED, UNFINISHED, Card, Choice
 from topox_core.papers.cards.opus_windows import together
@@ -223,19 +223,15 @@ def test_cards_run_one_after_the_other_until_they_are_stopped() -> None:
     assert (now.done, now.total, now.share) == (1, 3, pytest.approx(1 / 3))
 
 
-def test_one_command_runs_all(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_one_command_runs_all(ask: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in set(CARDS) - set(QUICK_CARDS):
         monkeypatch.delitem(CARDS, name)
     library = tmp_path / "runs.sqlite"
-    command = ["gallery", "--all", "--json", "--library", str(library)]
-    assert main(command) == 0
-    record = json.loads(capsys.readouterr().out)
+    command = ("gallery", "--all", "--library", library)
+    record = ask(*command)
     assert sum(record["verdicts"].values()) == sum(CARDS[name].row_count for name in QUICK_CARDS)
     assert {one["card"] for one in record["cards"]} == set(QUICK_CARDS)
-    assert main(command) == 0  # the same rows again
-    assert json.loads(capsys.readouterr().out)["other_rows_than_before"] == []
+    assert ask(*command)["other_rows_than_before"] == []  # the same rows again
     assert RunLibrary.open(library).count() == len(QUICK_CARDS)
     assert main(["gallery", "--all", "--card", "opus-cost"]) == 2
 
@@ -257,10 +253,8 @@ def test_jitter_keeps_the_mean_and_is_one_draw_a_pass():
 
 @pytest.mark.parametrize("spread", [-0.1, 1.5, float("nan")])
 def test_a_spread_that_cannot_be_and_no_jobs_are_told_in_one_line(spread):
-    with pytest.raises(InputError, match="spread: must be from 0 to 1"):
-        pass_factors(build(PRESETS["toy"]), spread, 0)
-    with pytest.raises(InputError, match="field jobs: at least one job is needed"):
-        together([])
+    assert "spread: must be from 0 to 1" in refusal(pass_factors, build(PRESETS["toy"]), spread, 0)
+    assert "field jobs: at least one job is needed" in refusal(together, [])
 
 
 # --- constraints, rails, jobs

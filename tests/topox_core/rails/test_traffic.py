@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.conftest import examples
+from tests.refusal import refusal
 from tests.topox_core.rails.rail_iterations import issued, waits
-from topox_core.errors import InputError
 from topox_core.fabrics.comparison.compare import compare
 from topox_core.fabrics.registry import FABRICS
 from topox_core.io.task_graph_rules import validated
@@ -248,65 +248,58 @@ def test_126_layers_over_16_stages_leave_one_out_at_both_ends() -> None:
     assert [len(layers) for layers in dealt(126, 16)] == [7, *[8] * 14, 7]
 
 
-def test_the_calibrated_iteration_lasts_what_was_measured() -> None:
-    run = simulate(build(PAPER, fold=True), Rail(nic_gbps=PAPER.machine.nic_gbps, optical=False))
-    assert run.iteration_ms == pytest.approx(10_200, rel=1e-6)
-
-
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
         (
             {"data": 4},
             "preset llama3-8b-perlmutter, field gpus: must be tensor x context x pipeline x data = 4 x 1 x 2 x 4 = 32 "
-            r"\(got 16\)",
+            "(got 16)",
         ),
         (
             {"pipeline": 64, "gpus": 512},
-            "field pipeline: must leave every stage a layer: the number of stages may be 32 at most .got 64; 32 would do.",
+            "field pipeline: must leave every stage a layer: the number of stages may be 32 at most (got 64; 32 would do)",
         ),
-        ({"tensor": 2, "data": 4}, "field tensor: must be gpus_per_server, 4 .got 2."),
-        ({"expert": 2}, "field expert: must divide the experts of a layer, 1 .got 2; 1 would do."),
+        ({"tensor": 2, "data": 4}, "field tensor: must be gpus_per_server, 4 (got 2)"),
+        ({"expert": 2}, "field expert: must divide the experts of a layer, 1 (got 2; 1 would do)"),
         (
             {"context": 3, "gpus": 48},
-            "field context: must divide the tokens of a sequence, 8,192 .got 3; 2 and 4 would do.",
+            "field context: must divide the tokens of a sequence, 8,192 (got 3; 2 and 4 would do)",
         ),
         (
             {"schedule": "interleaved"},
-            "field virtual_stages: must be 2 or more when the order is interleaved, and 1 otherwise .got 1.",
+            "field virtual_stages: must be 2 or more when the order is interleaved, and 1 otherwise (got 1)",
         ),
         (
             {"schedule": "interleaved", "virtual_stages": 2, "microbatches": 3},
-            "field microbatches: must be a multiple of pipeline, 2, to interleave .got 3; 2 and 4 would do.",
+            "field microbatches: must be a multiple of pipeline, 2, to interleave (got 3; 2 and 4 would do)",
         ),
         (
             {"virtual_stages": 2},
-            "field virtual_stages: must be 2 or more when the order is interleaved, and 1 otherwise .got 2.",
+            "field virtual_stages: must be 2 or more when the order is interleaved, and 1 otherwise (got 2)",
         ),
         (
             {"schedule": "gpipe"},
-            "field schedule: must be one of 1f1b, afab, interleaved .got 'gpipe'.",
+            "field schedule: must be one of 1f1b, afab, interleaved (got 'gpipe')",
         ),
         ({"reduce": "never"}, "field reduce: must be one of layer, pass, last"),
-        ({"microbatches": 0}, "field microbatches: must be from 1 to 65,536 .got 0."),
+        ({"microbatches": 0}, "field microbatches: must be from 1 to 65,536 (got 0)"),
         ({"microbatches": 2.5}, "field microbatches: must be a whole number"),
-        ({"nic_gbps": -1.0}, "field nic_gbps: must be from 1e-06 to 1e.12 .got -1."),
-        ({"machine": "tpu"}, "field machine: unknown machine .expected one of a100, h100"),
-        ({"host_ms": -1.0}, "field host_ms: must be at least 0 .got -1."),
+        ({"nic_gbps": -1.0}, "field nic_gbps: must be from 1e-06 to 1e+12 (got -1)"),
+        ({"machine": "tpu"}, "field machine: unknown machine (expected one of a100, h100"),
+        ({"host_ms": -1.0}, "field host_ms: must be at least 0 (got -1)"),
         (
             {"iteration_ms": 1e300},
-            "field iteration_ms: must be from 1e-06 to 1e.09 .got 1e.300.",
+            "field iteration_ms: must be from 1e-06 to 1e+09 (got 1e+300)",
         ),
         ({"fsdp": "yes"}, "field fsdp: must be true or false"),
-        ({"dta": 2}, "field dta: unknown key .did you mean 'data'.."),
+        ({"dta": 2}, "field dta: unknown key (did you mean 'data'?)"),
     ],
 )
 def test_a_job_that_does_not_fit_is_refused_in_one_line(
     changes: dict[str, object], line: str
 ) -> None:
-    with pytest.raises(InputError, match=line) as error:
-        changed(PAPER, changes)
-    assert "\n" not in str(error.value)
+    assert line in refusal(changed, PAPER, changes)
 
 
 @pytest.mark.parametrize("reduce", ["last", "pass"])

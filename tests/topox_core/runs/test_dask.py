@@ -12,10 +12,10 @@ import pytest
 from tests.dask_machines import Machines, machines_in
 from tests.patience import PATIENCE_S, wait_until
 from tests.real_inputs import ROOT
+from tests.refusal import refusal
 from tests.topox_core.runs.cells_to_run import begun, noted, number, scaled, times_begun
 from tests.topox_core.runs.test_run import copied_package
 from topox_core import __version__
-from topox_core.errors import InputError
 from topox_core.runs.cells import CellsRun
 from topox_core.runs.dask_executor import SCATTERED_BYTES, DaskExecutor
 from topox_core.runs.executor import SCHEDULER_VARIABLE, LocalExecutor, Shared, executor_for
@@ -142,9 +142,7 @@ def test_whoever_cannot_compute_is_said_in_one_line(
 ) -> None:
     monkeypatch.setenv(SCHEDULER_VARIABLE, "nowhere")
     monkeypatch.setattr("topox_core.runs.dask_executor.find_spec", lambda _name: None)
-    with pytest.raises(InputError) as error:
-        executor_for(*asked)
-    assert words in str(error.value) and "\n" not in str(error.value)
+    assert words in refusal(executor_for, *asked)
 
 
 def test_this_machine_computes_where_no_scheduler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,9 +166,7 @@ def test_workers_that_run_other_code_or_none_are_refused_and_end_a_run_that_they
     machines: Machines,
 ) -> None:
     def refused() -> str:
-        with pytest.raises(InputError) as error:
-            DaskExecutor(machines.address)
-        return str(error.value)
+        return refusal(DaskExecutor, machines.address)
 
     assert refused() == f"scheduler {machines.address}: cannot be reached (3 s)"
     machines.scheduler()

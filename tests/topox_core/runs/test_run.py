@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import topox_core
-from tests.patience import PATIENCE_S, wait_until
+from tests.patience import PATIENCE_S, counted, wait_until
 from tests.real_inputs import ROOT
 from topox_core.errors import InputError
 from topox_core.runs.cells import CellsRun
@@ -56,20 +56,11 @@ def processes(folder) -> set[int]:
     return {int(path.suffix[1:]) for path in folder.iterdir()}
 
 
-def counting(until, stop, on_step):
-    for k in range(until):
-        if stop():
-            return k
-        on_step(k)
-        time.sleep(0.005)
-    return until
-
-
 # -- from a function -------------------------------------------------------------------------------
 
 
 def test_steps_arrive_and_cancel_stops_a_function_and_keeps_the_best_it_has():
-    run = FunctionRun(partial(counting, 10**9), lambda steps, s: len(steps))
+    run = FunctionRun(partial(counted, 10**9), lambda steps, s: len(steps))
     wait_until(lambda: run.progress)
     assert run.running and run.result() is None
     run.cancel()
@@ -87,7 +78,7 @@ def test_what_a_function_raises_is_raised_where_its_result_is_asked_for(error):
 
 
 def test_time_limits_end_a_run_on_the_clock_that_they_are_given():
-    assert finish(FunctionRun(partial(counting, 10**9)), AfterSeconds(0.2)) > 0
+    assert finish(FunctionRun(partial(counted, 10**9)), AfterSeconds(0.2)) > 0
     up = AfterSeconds(2.0, began=0.0, clock=iter((1.9, 2.0)).__next__)
     assert (up(), up()) == (False, True)
 
@@ -180,7 +171,7 @@ def test_a_process_that_ends_while_calls_wait_for_its_workers_says_nothing():
 def test_steps_come_from_a_worker_and_the_stop_reaches_it():
     steps = []
     asked = {"stop": lambda: len(steps) >= 10, "on_step": steps.append, "grace_s": PATIENCE_S}
-    reached = call_in_worker(counting, 10**9, **asked)
+    reached = call_in_worker(counted, 10**9, **asked)
     assert steps == list(range(reached)) and reached >= 10
 
 

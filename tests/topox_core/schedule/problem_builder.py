@@ -11,6 +11,7 @@ from itertools import count
 
 import numpy as np
 
+from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.circuits.held_ports import NOT_CARRIED, Solution, carried_tasks
 from topox_core.schedule.planning.local_search import LocalSearch
@@ -219,6 +220,10 @@ def brute_force(problem: Problem) -> int:
         return Trying(problem, given, horizon).schedule() is not None
 
     return next(filter(fits, count(int(tail.max(initial=0)))))
+
+
+def planner_of(problem: Problem, continuous: bool = False, dark_slots: int = 0) -> Planner:
+    return Planner.of(problem, best_bound(problem, 0).ticks, continuous, dark_slots)
 
 
 def searched(planner: Planner, plan: SchedulePlan, seed: int, candidates: int) -> SchedulePlan:

@@ -10,8 +10,6 @@ from topox_core.schedule.rcpsp.problem import Problem
 
 Place = tuple[Any, ...]
 
-Place = tuple[Any, ...]
-
 
 def random_case(seed: int) -> Problem:
     """A tiny problem with set-ups of 0 to 4 slots on one or two switches with one or two ports each."""

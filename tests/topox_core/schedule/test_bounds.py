@@ -147,10 +147,6 @@ def test_one_of_two_ports_serves_half_of_the_peers_with_a_change_between_any_two
     assert by_work_of_ancestors(behind, 5) == slots + 2
 
 
-# Compute of each server before, between and after exchanges: another one is slow every time.
-IN_TURN = [[2, 1, 1], [1, 1, 2], [1, 2, 1], [2, 1, 1]]
-
-
 def exchanges(computes: list[list[int]], slot: int = 1) -> Problem:
     """Compute, exchange, compute, ...: every server sends every other a slot each time; all in slots."""
     durations, transfers, devices, edges = [], {}, {}, []

@@ -19,6 +19,7 @@ from tests.topox_core.schedule.set_up_brute_force import (
     optimum as optimum_with_set_ups,
     random_case,
 )
+from tests.topox_core.small_graphs import sample_with
 from topox_core.check.checker import check
 from topox_core.errors import InputError
 from topox_core.fabrics.planning.scheduled import schedule
@@ -40,7 +41,6 @@ from topox_core.schedule.rcpsp.feasibility import violation
 from topox_core.schedule.rcpsp.problem import Problem
 from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import Settings
-from topox_core.workloads.samples import load_sample
 
 FABRICS = {
     "full duplex": Fabric(servers=3, switches=2, ports_per_server=2),
@@ -264,8 +264,7 @@ def proved_ms(engine, problem: Problem, limits: Limits) -> float:
 
 def sample(name: str, delay_ms: float) -> tuple[Problem, Limits]:
     """A sample's problem with set-ups, and the best plan by rules to start from."""
-    graph, cluster = load_sample(name)
-    cluster = cluster.changed(reconfiguration_ms=delay_ms)
+    graph, cluster = sample_with(name, reconfiguration_ms=delay_ms)
     prepared = prepare(graph, cluster, Settings.of(engine="list", iteration="first"))
     plan, reduction = prepared.planner.best_plan(), prepared.reduction
     problem = with_set_ups(reduction.problem, reduction.dark_slots)
@@ -353,8 +352,7 @@ def test_a_solution_is_checked_port_by_port_and_switch_by_switch(problem, start,
 def test_a_race_ends_with_the_plan_that_cpsat_proved_and_calls_nobody_a_liar(
     name, clock, shortest_ms
 ):
-    graph, cluster = load_sample(name)
-    cluster = cluster.changed(reconfiguration_ms=3.0)
+    graph, cluster = sample_with(name, reconfiguration_ms=3.0)
     settings = Settings.of(
         switching="planned", clock=clock, engine="cpsat", threads=1, time_limit_s=60.0
     )

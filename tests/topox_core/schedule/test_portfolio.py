@@ -15,10 +15,10 @@ from tests.topox_core.schedule.problem_builder import (
     Fabric,
     build,
     makespan,
+    planner_of,
     random_problem,
     searched,
 )
-from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.engines.engine import Limits, Progress
 from topox_core.schedule.engines.solver_process import SolverProcess
@@ -29,10 +29,6 @@ from topox_core.schedule.planning.proof import root_phase
 from topox_core.schedule.rcpsp.feasibility import violation
 from topox_core.schedule.rcpsp.problem import Problem
 from topox_core.schedule.results.source import TraceSource
-
-
-def planner_of(problem: Problem, continuous: bool = False) -> Planner:
-    return Planner.of(problem, best_bound(problem, 0).ticks, continuous, dark_slots=0)
 
 
 def first_plan(planner: Planner, idle: int = 0) -> SchedulePlan:

@@ -11,6 +11,7 @@ from tests.topox_core.schedule.problem_builder import (
     brute_force,
     build,
     makespan,
+    planner_of,
     random_problem,
     searched,
 )
@@ -42,7 +43,6 @@ from topox_core.schedule.planning.list_scheduler import RULES, Generator, serial
 from topox_core.schedule.planning.local_search import LocalSearch, SuccessiveHalving
 from topox_core.schedule.planning.planner import Planner, SchedulePlan, prepare
 from topox_core.schedule.rcpsp.feasibility import violation
-from topox_core.schedule.rcpsp.problem import Problem
 from topox_core.schedule.results.report import to_result
 from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.results.source import TraceSource
@@ -57,10 +57,6 @@ FABRICS = (
 SHARED = Fabric(servers=4, shares=True)
 CIRCUITS = ((False, 0), (True, 0), (True, 2))
 by_kind = pytest.mark.parametrize("kind", [LocalSearch, SuccessiveHalving])
-
-
-def planner_of(problem: Problem, continuous: bool = False, dark_slots: int = 0) -> Planner:
-    return Planner.of(problem, best_bound(problem, 0).ticks, continuous, dark_slots)
 
 
 def poor_plan(planner: Planner) -> SchedulePlan:

@@ -10,6 +10,7 @@ from numba.core import event
 
 from tests.conftest import long_after, some, suite_instance
 from tests.past import load_past
+from tests.refusal import refusal
 from tests.topox_core.schedule.fake_solvers import READY, SLEEP, saying
 from tests.topox_core.small_graphs import (
     GBIT_MS,
@@ -18,12 +19,12 @@ from tests.topox_core.small_graphs import (
     graph,
     list_schedule,
     random_graph,
+    sample_with,
     transfer,
 )
 from topox_core.check.checker import check
 from topox_core.check.schedule_file import columns_of, read_linked, read_schedule
 from topox_core.compiled import working_s
-from topox_core.errors import InputError
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import load_graph
@@ -223,8 +224,7 @@ def test_a_result_that_went_through_its_file_is_the_one_that_was_written_and_hol
     case: str,
 ) -> None:
     name, changes, settings = CASES[case]
-    graph, cluster = load_sample(name)
-    cluster = cluster.changed(**changes)
+    graph, cluster = sample_with(name, **changes)
     result = schedule(graph, cluster, settings)
     record = to_record(result, cluster)
     read = read_schedule(json.dumps(record, allow_nan=False).encode(), "r.schedule.json")
@@ -269,12 +269,13 @@ def test_a_result_of_other_choices_or_another_cluster_is_refused_with_the_field(
     graph, cluster = load_sample("blackboard")
     record = to_record(written("blackboard", FREELY))
     for wrong, of, settings, words in (
-        ({}, cluster.changed(port_gbps=77.0), FREELY, r"cluster\.port_gbps: was made with"),
+        ({}, cluster.changed(port_gbps=77.0), FREELY, "cluster.port_gbps: was made with"),
         ({}, cluster, FIXED, "switching: was made with 'auto', here it is 'fixed'"),
         ({"engine": "abacus"}, cluster, FREELY, "engine: must be one of"),
     ):
-        with pytest.raises(InputError, match=words):
-            from_record(record | wrong, graph, of, replace(settings, free=FREE))
+        assert words in refusal(
+            from_record, record | wrong, graph, of, replace(settings, free=FREE)
+        )
 
 
 def test_a_link_with_its_result_is_read_and_what_is_no_link_is_named() -> None:
@@ -288,5 +289,4 @@ def test_a_link_with_its_result_is_read_and_what_is_no_link_is_named() -> None:
         ({"format": "topox-schedule"}, "this is a schedule file"),
         ({"tasks": 1}, "field tasks: must be a list"),
     ):
-        with pytest.raises(InputError, match=words):
-            read_linked(json.dumps(linked | wrong).encode(), "f.link.json")
+        assert words in refusal(read_linked, json.dumps(linked | wrong).encode(), "f.link.json")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from topox_core.errors import InputError
+from tests.refusal import refusal
 from topox_core.fabrics.crossover.passed_plans import PassedPlan
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.rails.technologies import TECHNOLOGIES
@@ -464,8 +464,7 @@ def test_the_tornado_swings_round_the_lead(answered: Answer) -> None:
 def test_a_question_that_cannot_be_is_one_line(
     race: Resolved, ask: Callable[[Resolved], object], line: str
 ) -> None:
-    with pytest.raises(InputError, match=rf"^[^\n]*{line}[^\n]*$"):
-        ask(race)
+    assert line in refusal(ask, race)
 
 
 def test_the_seven_have_the_published_delays_and_ports_and_say_where_figures_come_from() -> None:
@@ -508,9 +507,7 @@ def test_a_usual_value_beyond_its_range_moves_the_end_and_becomes_assumed() -> N
 def test_a_value_that_cannot_be_is_one_line(
     field: str, level: str, value: float, line: str
 ) -> None:
-    with pytest.raises(InputError) as error:
-        with_edit(OFFERS, "piezo", field, level, value)
-    assert str(error.value).startswith(line)
+    assert refusal(with_edit, OFFERS, "piezo", field, level, value).startswith(line)
 
 
 def test_files_and_links_carry_what_was_changed_and_links_nothing_else() -> None:
@@ -520,8 +517,7 @@ def test_files_and_links_carry_what_was_changed_and_links_nothing_else() -> None
     assert words == "mems.delay_ms:7.5:15:40"
     assert edits_between(changed, with_edits(OFFERS, words)) == ""
     for wrong in ("piezo", "piezo.speed:1:2:3", "piezo.ports:1:2", "x.ports:1:1:1"):
-        with pytest.raises(InputError):
-            with_edits(OFFERS, wrong)
+        refusal(with_edits, OFFERS, wrong)
 
 
 def _file(*offers: dict[str, Any]) -> bytes:
@@ -532,11 +528,6 @@ def test_an_offer_of_a_file_takes_from_the_published_one_what_it_does_not_say() 
     (one,) = load_offers(_file({"key": "mems", "port_usd": 300}), "own.json")
     assert (one.name, one.vendor, one.delay_ms) == ("3D MEMS", "Calient", OFFERS[3].delay_ms)
     assert (one.port_usd.low, one.port_usd.high, one.port_usd.provenance) == (300, 300, "assumed")
-
-
-def test_the_published_offers_have_the_delays_and_ports_of_table_3() -> None:
-    told = [(one.key, one.delay_ms.usual, one.ports.usual) for one in OFFERS]
-    assert told == [(one.key, one.reconfiguration_ms, one.radix) for one in TECHNOLOGIES]
 
 
 NEW = {"key": "new", "name": "New", "delay_ms": 1, "ports": 64, "port_usd": 10, "port_w": 1}
@@ -571,6 +562,4 @@ NEW = {"key": "new", "name": "New", "delay_ms": 1, "ports": 64, "port_usd": 10, 
     ],
 )
 def test_a_mistake_in_a_file_is_one_line(offers: list[Any], line: str) -> None:
-    with pytest.raises(InputError) as error:
-        load_offers(_file(*offers), "own.json")
-    assert str(error.value).startswith(line)
+    assert refusal(load_offers, _file(*offers), "own.json").startswith(line)

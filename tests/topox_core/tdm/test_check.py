@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests.conftest import some
+from tests.topox_core.check.broken_schedules import broken
 from tests.topox_core.tdm.tdm_cases import random_jobs
-from topox_core.check.report import CheckReport
 from topox_core.check.round import check_round, demands
 from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.model.jobs import (
@@ -54,10 +54,6 @@ def made(seed: int, form: str, reading: Reading = READINGS[0]) -> Round:
     jobs = random_jobs(seed, most_jobs=7, pods=4, reconfiguration_ms=500.0)
     group = [random.Random(seed + n).randrange(groups) for n in range(len(jobs))]
     return round_of(StageTable(jobs, reading), group, FORMS[form])
-
-
-def broken(report: CheckReport) -> set[str]:
-    return {constraint.name for constraint in report.constraints if not constraint.ok}
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tests.conftest import some
+from tests.refusal import refusal
 from tests.topox_core.tdm.tdm_cases import random_jobs
-from topox_core.errors import InputError
 from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.mixes.deployment import MODELS, SetUp, deploy
 from topox_core.tdm.model import jobs_file
@@ -64,10 +64,7 @@ def file_of(*jobs: Any, **changes: Any) -> bytes:
 
 
 def line_of(data: bytes) -> str:
-    with pytest.raises(InputError) as caught:
-        load_jobs(data, "x.jobs.json")
-    line = str(caught.value)
-    assert line.isprintable(), "an error is one line"
+    line = refusal(load_jobs, data, "x.jobs.json")
     assert line.startswith("x.jobs.json"), "an error names its file"
     return line.removeprefix("x.jobs.json").removeprefix(", ").removeprefix(": ")
 
@@ -268,19 +265,18 @@ ELSEWHERE = Job("j", "parameter_server", 0, (1, 1), 1.0, 1.0, server_pod=5)
     [
         (
             lambda: validated("n", PodNetwork(1, 2, 2, 1.0, 1.0), [ELSEWHERE], "here"),
-            r"here, job j, field server_pod: must be a pod .*, 0 to 1 \(got 5\)",
+            "here, job j, field server_pod: must be a pod of the job's own group, 0 to 1 (got 5)",
         ),
         (
             lambda: load_job_sample("nonsense"),
-            r"sample, field name: must be one of overlap, .* \(got 'nonsense'\)",
+            "sample, field name: must be one of overlap, ",
         ),
     ],
 )
 def test_jobs_made_in_a_program_and_samples_are_checked_like_a_file(
     asked: Callable[[], object], line: str
 ) -> None:
-    with pytest.raises(InputError, match=line):
-        asked()
+    assert line in refusal(asked)
 
 
 def model_of(name: str) -> str:
@@ -396,9 +392,7 @@ def test_no_pod_holds_more_gpus_than_it_has() -> None:
     ],
 )
 def test_a_set_up_out_of_range_is_refused(changes: dict[str, Any], line: str) -> None:
-    with pytest.raises(InputError) as caught:
-        deploy(SetUp(**changes))
-    assert line in str(caught.value)
+    assert line in refusal(deploy, SetUp(**changes))
 
 
 def test_on_the_drafts_scale_hill_climbing_gains_and_greedy_splits_lose() -> None:

@@ -1,6 +1,5 @@
 """TopologyFinder: the strides its authors published, ports never exceeded, everybody who talks connected by shortest routes."""
 
-import json
 from collections import Counter
 from dataclasses import fields
 from itertools import combinations, pairwise, permutations
@@ -12,9 +11,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.conftest import examples
+from tests.refusal import refusal
 from tests.topox_core.small_graphs import GBIT_MS, compute, graph, transfer
 from topox_core.cli.main import main
-from topox_core.errors import InputError
 from topox_core.io.task_graph_file import dump_graph_json, load_graph
 from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.lowering import lower
@@ -354,8 +353,7 @@ def test_shortest_paths_are_those_that_an_independent_search_finds(n, rng):
     network = RoutedNetwork(circuits.astype(np.int32))
     independent = networkx.from_numpy_array(circuits, create_using=networkx.DiGraph)
     if not networkx.has_path(independent, 0, n - 1):
-        with pytest.raises(InputError, match=f"server 0 talks to server {n - 1}"):
-            network.shortest_paths(0, n - 1)
+        assert f"server 0 talks to server {n - 1}" in refusal(network.shortest_paths, 0, n - 1)
         return
     paths = {tuple(path) for path in networkx.all_shortest_paths(independent, 0, n - 1)}
     found = network.shortest_paths(0, n - 1, paths=5)
@@ -488,24 +486,22 @@ FOUR = all_reduce_demand(4)
             lambda: traffic_of(graph(transfer("act", 0, 3, 1.0)), 2),
             "names server 3, but there are 2",
         ),
-        (lambda: ring_strides(find_layout(FOUR, 2), (0, 1)), r"other groups than \(0, 1\)"),
+        (lambda: ring_strides(find_layout(FOUR, 2), (0, 1)), "other groups than (0, 1)"),
     ],
 )
 def test_what_cannot_be_laid_is_named_before_memory_is_spent(asked, told):
-    with pytest.raises(InputError, match=told):
-        asked()
+    assert told in refusal(asked)
 
 
 # -- the command -----------------------------------------------------------------------------------
 
 
-def test_a_graph_s_traffic_decides(tmp_path, capsys):
+def test_a_graph_s_traffic_decides(tmp_path, capsys, ask):
     file = tmp_path / "g.json"
     both_ways = graph(transfer("act", 0, 2, 1.0), transfer("grad", 2, 0, 1.0))
     file.write_bytes(dump_graph_json(both_ways))
     asked = ["topology", "--servers", "4", "--degree", "2", "--graph", str(file)]
-    assert main([*asked, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = ask(*asked)
     links = [(link["source"], link["destination"], link["circuits"]) for link in told["links"]]
     assert (told["rings"], links) == ({}, [(0, 2, 2), (2, 0, 2)])
     assert main(asked) == 0

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import some
+from tests.refusal import refusal
 from tests.topox_core.traces.made import JOBS, Style, recordings
 from tests.topox_core.traces.reading_back import Events, communications, edited, imported, sources
 from topox_core.errors import InputError
@@ -34,9 +35,7 @@ def changed(data: bytes, **changes: Any) -> bytes:
 
 
 def error_of(data: bytes, name: str = "run_rank0.json", **settings: Any) -> str:
-    with pytest.raises(InputError) as error:
-        imported({name: data}, **settings)
-    return str(error.value)
+    return refusal(imported, {name: data}, **settings)
 
 
 def test_writers_differ_and_the_recording_is_the_same(files: dict[str, bytes]) -> None:
@@ -148,13 +147,15 @@ def test_a_rank_is_found_in_the_file_or_its_name(files: dict[str, bytes]) -> Non
 
 def test_files_that_do_not_go_together(files: dict[str, bytes]) -> None:
     data = one(files)
-    with pytest.raises(InputError, match=r"^b\.json: rank 0 was already read from a\.json$"):
-        imported({"a.json": data, "b.json": data})
+    assert (
+        refusal(imported, {"a.json": data, "b.json": data})
+        == "b.json: rank 0 was already read from a.json"
+    )
     other = recordings(JOBS["experts"](layers=2), 100.0, Style(first_step=20))
-    with pytest.raises(InputError, match=r"step 5: holds steps 20 to 22; no step is on all ranks"):
-        imported({"run_rank0.json": data, "run_rank1.json": other["run_rank1.json"]})
-    with pytest.raises(InputError, match=r"run_rank0\.json, step 9: holds steps 5 to 7"):
-        imported(files, step=9)
+    assert "step 5: holds steps 20 to 22; no step is on all ranks" in refusal(
+        imported, {"run_rank0.json": data, "run_rank1.json": other["run_rank1.json"]}
+    )
+    assert "run_rank0.json, step 9: holds steps 5 to 7" in refusal(imported, files, step=9)
 
 
 @pytest.mark.parametrize(
@@ -162,11 +163,11 @@ def test_files_that_do_not_go_together(files: dict[str, bytes]) -> None:
     [
         (
             lambda events: [e for e in events if e["pid"]],
-            r"^run_rank0.json: has no GPU kernel \(.*ProfilerActivity.CUDA",
+            "run_rank0.json: has no GPU kernel (",
         ),
         (
             lambda events: [e | {"cat": "mtia_ccp_events"} for e in events if e["pid"]],
-            r"has mtia_ccp_events but no kernel events; this device is not read yet$",
+            r"has mtia_ccp_events but no kernel events; this device is not read yet",
         ),
         (
             lambda events: [e for e in events if "nccl" not in e["name"]],
@@ -177,8 +178,7 @@ def test_files_that_do_not_go_together(files: dict[str, bytes]) -> None:
 def test_a_recording_without_a_gpu_or_without_communication(
     files: dict[str, bytes], change: Callable[[Events], Events], line: str
 ) -> None:
-    with pytest.raises(InputError, match=line):
-        imported(edited({"run_rank0.json": one(files)}, change))
+    assert line in refusal(imported, edited({"run_rank0.json": one(files)}, change))
 
 
 def test_what_lies_apart_is_not_one_recording(files: dict[str, bytes]) -> None:
@@ -193,8 +193,9 @@ def test_what_lies_apart_is_not_one_recording(files: dict[str, bytes]) -> None:
 @pytest.mark.parametrize("kind", ["zip", "tar", "gztar"])
 def test_an_archive_asks_to_be_unpacked(kind: str, tmp_path: Path) -> None:
     packed = Path(shutil.make_archive(str(tmp_path / "run"), kind, Path(__file__).parent))
-    with pytest.raises(InputError, match="is an archive: unpack it and give its folder"):
-        format_of(Source.of_bytes(packed.name, packed.read_bytes()))
+    assert "is an archive: unpack it and give its folder" in refusal(
+        format_of, Source.of_bytes(packed.name, packed.read_bytes())
+    )
 
 
 def test_ranks_that_are_absent_are_told(files: dict[str, bytes]) -> None:
@@ -213,9 +214,10 @@ def test_a_list_in_nine_hundred_lists_costs_nothing(files: dict[str, bytes]) -> 
 
 def test_a_file_that_unpacks_to_too_much_is_refused_in_time() -> None:
     data = gzip.compress(b'{"traceEvents": [' + b" " * (4 << 20))
-    line = "^run_rank0.json.gz: is more than the 1.0 MB unpacked that a trace may have$"
-    with pytest.raises(InputError, match=line):
-        read_kineto(Source.of_bytes("run_rank0.json.gz", data, Limits(1 << 20, 10)))
+    line = "run_rank0.json.gz: is more than the 1.0 MB unpacked that a trace may have"
+    assert line == refusal(
+        read_kineto, Source.of_bytes("run_rank0.json.gz", data, Limits(1 << 20, 10))
+    )
 
 
 def test_too_many_events_are_refused(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.refusal import refusal
 from tests.topox_core.traces.made import (
     JOBS,
     Batch,
@@ -27,7 +28,6 @@ from tests.topox_core.traces.reading_back import (
     sources,
     status,
 )
-from topox_core.errors import InputError
 from topox_core.traces.communication import element_bytes, parallelism_of
 from topox_core.traces.importing import Imported, import_kineto
 from topox_core.traces.recorded.recorded_run import read_host_trace
@@ -245,8 +245,7 @@ def test_labels_come_from_descriptions_or_from_the_command() -> None:
     assert parallelism_of("default_pg", "send") == "pp" and parallelism_of("", "recv") == "pp"
     found = imported(recordings(JOBS["fsdp"](), 100.0), parallelism={"world": "dp"})
     assert {t.parallelism for t in found.graph.tasks if t.members} == {"fsdp", "dp"}
-    with pytest.raises(InputError, match="must be one of dp"):
-        imported({}, parallelism={"world": "x"})
+    assert "must be one of dp" in refusal(imported, {}, parallelism={"world": "x"})
 
 
 def test_groups_are_named_by_the_file_where_calls_do_not_list_them() -> None:
@@ -270,9 +269,10 @@ def test_types_have_sizes() -> None:
     words = ("Float", "BFloat16", "Long", "Bool", "Float8_e4m3fn", "c10::Half", "long int")
     assert [element_bytes(word) for word in words] == [4, 2, 8, 1, 1, 2, 8]
     data = recordings(JOBS["experts"](layers=1), 100.0)["run_rank0.json"]
-    line = r"run_rank0\.json, call 0 at .*, field dtype: 'Quark' is no type"
-    with pytest.raises(InputError, match=line):
-        imported({"run_rank0.json": data.replace(b'"dtype": "Byte"', b'"dtype": "Quark"')})
+    line = "field dtype: 'Quark' is no type"
+    assert line in refusal(
+        imported, {"run_rank0.json": data.replace(b'"dtype": "Byte"', b'"dtype": "Quark"')}
+    )
 
 
 def test_the_step_that_stands_for_the_run() -> None:

@@ -14,7 +14,6 @@ from streamlit.runtime.scriptrunner import StopException
 from tests.conftest import long_after
 from tests.patience import wait_until
 from tools.make_answers import first_visit
-from topox_core.cli.main import main
 from topox_core.fabrics.comparison.compare import compare
 from topox_core.fabrics.crossover.passed_plans import PassedPlan, PlanChoice
 from topox_core.fabrics.options import FabricOptions
@@ -50,12 +49,6 @@ from topox_ui.jobs.solving import Case as JobsCase, at_once
 SMALL = ("blackboard", "patience", "race")  # in the quick run with every delay
 
 
-def printed(capsys, *arguments: str) -> dict:
-    capsys.readouterr()
-    assert main([*arguments, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
-
-
 def files_of(name: str) -> tuple[str, str]:
     sample = SAMPLES[name]
     return str(SAMPLE_FOLDER / sample.graph_file), str(SAMPLE_FOLDER / sample.cluster_file)
@@ -69,10 +62,10 @@ def files_of(name: str) -> tuple[str, str]:
         for delay_ms in (0.0, 0.01, 1.0)
     ],
 )
-def test_command_page_and_comparison_give_one_iteration_time(capsys, name, delay_ms):
+def test_command_page_and_comparison_give_one_iteration_time(ask, name, delay_ms):
     delay = ["--reconfiguration-ms", str(delay_ms)]
-    command = printed(capsys, "schedule", *files_of(name), "--engine", "list", *delay)
-    compared = printed(capsys, "compare", *files_of(name), "--fabrics", "scheduled", *delay)
+    command = ask("schedule", *files_of(name), "--engine", "list", *delay)
+    compared = ask("compare", *files_of(name), "--fabrics", "scheduled", *delay)
     graph, cluster = load_sample(name)
     case = Case(graph, cluster.changed(reconfiguration_ms=delay_ms), Settings.of(free=FREE))
     page = first_answer(case, never)
@@ -84,11 +77,9 @@ def test_command_page_and_comparison_give_one_iteration_time(capsys, name, delay
     assert command["bound_ms"] == page.bound_ms
 
 
-def test_command_and_page_compare_with_the_fat_tree_of_the_same_cost(capsys):
+def test_command_and_page_compare_with_the_fat_tree_of_the_same_cost(ask):
     graph, cluster = load_sample("moe")
-    compared = printed(capsys, "compare", *files_of("moe"), "--fabrics", "ideal,fat_tree")[
-        "fabrics"
-    ]
+    compared = ask("compare", *files_of("moe"), "--fabrics", "ideal,fat_tree")["fabrics"]
     options = contest_of(Case(graph, cluster, Settings.of(free=FREE))).options
     page = compare(graph, cluster, Settings.of(free=FREE), ["fat_tree"], options)["fat_tree"]
     alone = compare(graph, cluster, Settings.of(free=FREE), ["fat_tree"])["fat_tree"]

@@ -1,13 +1,10 @@
 """Who is right: as it comes with the release, with points of the library, and as a link has it."""
 
-import os
-from pathlib import Path
 from typing import Any
 
-from tests.topox_ui.conftest import address, chart, choose, forget_answers, words
+from tests.topox_ui.conftest import address, chart, choose, forget_answers, library, words
 from topox_core.claims.cells import JOBS, study_of_job
 from topox_core.claims.claims import CLAIMS
-from topox_core.library.run_library import RunLibrary
 from topox_core.studies.point import run_cell
 from topox_core.studies.study_run import plan_of
 
@@ -23,8 +20,7 @@ def some_points() -> None:
         if (value := plan.study.values(point))["cluster.reconfiguration_ms"] == 100.0
         and (value["cluster.degree"], value["cluster.port_gbps"]) == (2, 100.0)
     ]
-    library = RunLibrary.open(Path(os.environ["TOPOX_LIBRARY"]))
-    library.add([run_cell(plan.job, plan.cells[number]) for number in chosen])
+    library().add([run_cell(plan.job, plan.cells[number]) for number in chosen])
 
 
 def test_every_claim_is_judged_by_the_release_and_what_the_library_lacks_can_be_run_here(

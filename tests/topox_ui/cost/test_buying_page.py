@@ -14,7 +14,6 @@ from tests.conftest import some
 from tests.patience import wait_until
 from tests.topox_ui.conftest import address, buttons, forget_answers, press, the_error, words
 from tools.make_answers import first_visit
-from topox_core.cli.main import main
 from topox_core.fabrics.crossover.passed_plans import KnownPlans, PassedPlan
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.runs.executor import LocalExecutor
@@ -48,14 +47,13 @@ def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.long
 def test_the_page_and_the_command_give_one_answer(
-    visit: Any, beside: None, downloads: Any, capsys: pytest.CaptureFixture[str]
+    visit: Any, beside: None, downloads: Any, ask: Any
 ) -> None:
     at = press(visit(PAGE, **SMALL, **{"buy.usd_per_gpu_hour": "8"}), "work_out")
     wait_until(lambda: bool(at.exception) or "cancel_buy" not in buttons(at), at.run)
     assert not at.exception and not at.error
     asked = "study buy --sample blackboard --only rotornet,piezo --usd-per-gpu-hour 8"
-    assert main([*asked.split(), "--no-library", "--workers", "1", "--json"]) == 0
-    printed = json.loads(capsys.readouterr().out)
+    printed = ask(*asked.split(), "--no-library", "--workers", "1")
     assert printed.pop("manifest")["command"] == "study buy"
     saved = json.loads(downloads["Answer (JSON)"]())
     assert saved.pop("manifest")["command"] == "page Which switch" and saved == printed
@@ -125,7 +123,7 @@ def test_a_sample_is_answered_from_the_release_as_a_run_would_answer_it(
     visit: Any,
     downloads: Any,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    ask: Any,
 ) -> None:
     idle = LocalExecutor(1)
     monkeypatch.setattr(idle, "submit", lambda *_: pytest.fail("a point was computed"))
@@ -133,8 +131,7 @@ def test_a_sample_is_answered_from_the_release_as_a_run_would_answer_it(
     at = press(visit(PAGE, sample=sample), "work_out")
     wait_until(lambda: bool(at.exception) or "cancel_buy" not in buttons(at), at.run)
     assert not at.exception and "Within the ranges" in words(at)
-    assert main(f"study buy --sample {sample} --no-library --workers 2 --json".split()) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = ask(*f"study buy --sample {sample} --no-library --workers 2".split())
     shown = json.loads(downloads["Answer (JSON)"]())
     by_command, by_page = told.pop("manifest"), shown.pop("manifest")
     assert shown == told and by_page["figures"] == by_command["figures"]

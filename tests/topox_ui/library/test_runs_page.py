@@ -17,6 +17,7 @@ from tests.topox_ui.conftest import (
     chart,
     choose,
     control,
+    library,
     metric,
     press,
     table,
@@ -36,10 +37,6 @@ from topox_ui.library.side_by_side import execution_of, finding
 from topox_ui.shell.charts import _edited
 
 COMPARE, RUNS = "Compare", "Kept runs"
-
-
-def library() -> RunLibrary:
-    return RunLibrary.open(Path(os.environ["TOPOX_LIBRARY"]))
 
 
 def iteration_ms(run: int) -> float:

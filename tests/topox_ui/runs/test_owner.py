@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from tests.conftest import long_after
-from tests.patience import wait_until
+from tests.patience import counted, wait_until
 from tests.topox_core.runs.test_run import alive, processes, squares
 from tests.topox_core.small_graphs import list_schedule
 from tests.topox_ui.conftest import SCHEDULE, buttons, press, unbroken
@@ -143,15 +143,6 @@ def owner(slot):
 
 def is_free(slot: SolverPlaces) -> bool:
     return slot.free == slot.places
-
-
-def counted(until, stop, on_step):
-    for k in range(until):
-        if stop():
-            return k
-        on_step(k)
-        time.sleep(0.01)
-    return until
 
 
 def counting(until=10**9):

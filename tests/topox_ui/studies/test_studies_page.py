@@ -17,6 +17,7 @@ from tests.topox_ui.conftest import (
     charts,
     choose,
     control,
+    library,
     press,
     table,
     the_error,
@@ -25,7 +26,6 @@ from tests.topox_ui.conftest import (
 )
 from tools.make_answers import first_visit, with_shipped_plan
 from topox_core.io.task_graph_file import dump_graph_json
-from topox_core.library.run_library import RunLibrary
 from topox_core.studies.point import run_cell
 from topox_core.studies.ready import READY, SHIPPED
 from topox_core.studies.study import load_study, study_of
@@ -55,10 +55,6 @@ RECORD = {
         {"key": "fabric", "values": ["static", "reactive"]},
     ],
 }
-
-
-def library() -> RunLibrary:
-    return RunLibrary.open(Path(os.environ["TOPOX_LIBRARY"]))
 
 
 def computed(record: dict, budget: dict | None = None) -> StudyResult:
