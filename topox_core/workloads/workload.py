@@ -52,8 +52,14 @@ class Parameter:
         InputError
             If it has the wrong type or lies outside the range.
         """
-        limits: dict[str, Any] = {} if self.choices else {"ge": self.least, "le": self.most}
-        one = field_of(Annotated[type(self.default), setting(choices=self.choices, **limits)])
+        kind = type(self.default)
+        bounds = {"ge": self.least, "le": self.most}
+        if (
+            kind is int
+        ):  # Python takes Annotated types as one whose bounds are equal: no 1.0 in place of another's 1
+            bounds = {name: int(bound) for name, bound in bounds.items() if math.isfinite(bound)}
+        limits: dict[str, Any] = {} if self.choices else bounds
+        one = field_of(Annotated[kind, setting(choices=self.choices, **limits)])
         value: int | float | str = one.value_of(str(given).strip())
         if any(problems(one.hint, value)):
             raise InputError(

@@ -5,8 +5,9 @@ import json
 from collections import Counter
 from dataclasses import replace
 from itertools import accumulate, permutations
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from topox_core.model.task_graph import COMPUTE_KINDS, Task, TaskGraph
 from topox_core.model.transfer_graph import transfer_ms
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve
+from topox_core.schema.fields import setting
 from topox_core.training.costs.collectives import stage_update_ms
 from topox_core.training.iteration import iteration
 from topox_core.training.job import JOBS
@@ -364,3 +366,13 @@ def test_every_file_comes_out_of_the_generator_byte_for_byte(
     assert made.items() <= kept.items()
     assert all(entry in known["samples"] for entry in index["samples"])
     assert index["job_mixes"] == known["job_mixes"]
+
+
+def test_a_range_declared_like_a_parameters_keeps_whole_bounds():
+    """Python takes annotated types for one where 1 and 1.0 are all that tells them apart."""
+    for name, workload in WORKLOADS.items():
+        for one in workload.parameters:
+            if isinstance(one.default, int) and isfinite(one.most) and not one.choices:
+                one.value(one.default, name)
+                same = Annotated[int, setting(ge=int(one.least), le=int(one.most))]
+                assert {type(same.__metadata__[0].ge), type(same.__metadata__[0].le)} == {int}
