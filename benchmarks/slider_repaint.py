@@ -69,7 +69,7 @@ WALKS = {
 # Runs in the page: notes when KPIs and Gantt chart change, by the browser's own clock, each time
 # once a frame has been shown.
 WATCH = """() => {
-  const kpis = () => [...document.querySelectorAll('[data-testid="stMetricValue"]')].map(e => e.innerText).join(' | ');
+  const kpis = () => [...document.querySelectorAll('[data-testid="stMetricValue"]')].map(e => e.textContent).join(' | ');
   const gantt = () => document.querySelector('.st-key-gantt .js-plotly-plot');
   const watch = window.watch = {
     begin() { this.began = null; this.kpis = []; this.paints = []; this.touched = performance.now();
