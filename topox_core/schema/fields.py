@@ -178,6 +178,17 @@ def field_of(hint: Any) -> Field:
     return _field(dataclasses.field(), hint)
 
 
+def made_field(kind: Any, *words: str, choices: Iterable[str | int] = (), **limits: Any) -> Field:
+    """Return a field of no record as :func:`setting` declares it; a whole number's bounds are whole.
+
+    Python takes annotated types as one whose bounds are equal: 1.0 would stand in place of 1 in
+    whatever field declares that next, and no whole number fits it.
+    """
+    if kind is int:
+        limits = {name: int(bound) for name, bound in limits.items() if math.isfinite(bound)}
+    return field_of(Annotated[kind, setting(*words, choices=choices, **limits)])
+
+
 def _field(one: Any, hint: Any) -> Field:
     absent = (msgspec.NODEFAULT, dataclasses.MISSING)
     required = one.default in absent and one.default_factory in absent

@@ -32,8 +32,8 @@ from topox_core.schema.fields import (
     PRINTABLE,
     Field,
     expected,
-    field_of,
     fields_of,
+    made_field,
     problems,
     setting,
 )
@@ -153,7 +153,7 @@ def _key(
 ) -> Key:
     """Return a key that is no field of a record; numbers are at least 0."""
     limits = {"ge": 0, "le": 1e12} | limits if kind in (int, float) else limits
-    return Key(name, field_of(Annotated[kind, setting(words, unit, **limits)]), own)
+    return Key(name, made_field(kind, words, unit, **limits), own)
 
 
 def _choice(name: str, words: str, choices: Iterable[str], own: str) -> Key:

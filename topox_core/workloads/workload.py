@@ -4,12 +4,12 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Any
 
 from topox_core.errors import InputError, errors_at, look_up, printable
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task
-from topox_core.schema.fields import Field, field_of, fields_of, problems, setting
+from topox_core.schema.fields import Field, fields_of, made_field, problems
 from topox_core.training.job import JOBS, Job
 from topox_core.training.machine import Machine
 from topox_core.training.pipeline.graph import Unfolding, suggested_cluster
@@ -52,14 +52,8 @@ class Parameter:
         InputError
             If it has the wrong type or lies outside the range.
         """
-        kind = type(self.default)
-        bounds = {"ge": self.least, "le": self.most}
-        if (
-            kind is int
-        ):  # Python takes Annotated types as one whose bounds are equal: no 1.0 in place of another's 1
-            bounds = {name: int(bound) for name, bound in bounds.items() if math.isfinite(bound)}
-        limits: dict[str, Any] = {} if self.choices else bounds
-        one = field_of(Annotated[kind, setting(choices=self.choices, **limits)])
+        limits: dict[str, Any] = {} if self.choices else {"ge": self.least, "le": self.most}
+        one = made_field(type(self.default), choices=self.choices, **limits)
         value: int | float | str = one.value_of(str(given).strip())
         if any(problems(one.hint, value)):
             raise InputError(

@@ -29,6 +29,7 @@ from topox_core.model.transfer_graph import transfer_ms
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve
 from topox_core.schema.fields import setting
+from topox_core.studies.keys import parameter_key
 from topox_core.training.costs.collectives import stage_update_ms
 from topox_core.training.iteration import iteration
 from topox_core.training.job import JOBS
@@ -375,4 +376,5 @@ def test_a_range_declared_like_a_parameters_keeps_whole_bounds():
             if isinstance(one.default, int) and isfinite(one.most) and not one.choices:
                 one.value(one.default, name)
                 same = Annotated[int, setting(ge=int(one.least), le=int(one.most))]
-                assert {type(same.__metadata__[0].ge), type(same.__metadata__[0].le)} == {int}
+                for limits in (same.__metadata__[0], parameter_key("workload", one).field.limits):
+                    assert {type(limits.ge), type(limits.le)} == {int}
