@@ -376,7 +376,6 @@ def buy(options: Arguments) -> Answer:
 
 
 def _question(options: Arguments) -> Question:
-
     offers = OFFERS
     if options.offers:
         offers = load_offers(read(options.offers), Path(options.offers).name)
@@ -384,16 +383,9 @@ def _question(options: Arguments) -> Question:
         offers = tuple(offer_of(offers, key) for key in dict.fromkeys(options.only))
     resolved = _resolved(options)
     fixed = _fixed(options, resolved.subject)
-    usual = Assumptions()
     with settings_as_options(options, {"offers": "--only"}):
         running = Running(**given_of(options, fields_of(Running)))
-        assumed = Assumptions(
-            usual.usd_per_gpu_hour.moved(options.usd_per_gpu_hour),
-            usual.usd_per_kwh.moved(running.usd_per_kwh),
-            usual.years.moved(running.years),
-            running.pue,
-            options.gpus_per_server,
-        )
+        assumed = Assumptions.of(options.usd_per_gpu_hour, running, options.gpus_per_server)
         return Question(
             resolved,
             offers,

@@ -106,8 +106,8 @@ def _controls(case: Case) -> None:
         at=second,
         help=SKEW_HELP[now.gating],
     )
-    number("Seed of the gating", GatingState, "gating_seed", 0, 9, at=third)
-    number("Iterations", GatingState, "gating_iterations", 1, 50, at=fourth)
+    number("Seed of the gating", GatingState, "gating_seed", at=third)
+    number("Iterations", GatingState, "gating_iterations", at=fourth)
     first, second, third, fourth = st.columns(4)
     slide(
         "Packet ports",

@@ -250,7 +250,7 @@ def controls() -> None:
         with st.expander("What is counted", key="cost_counted", type="compact"):
             _counted(now)
         with st.expander("Cost per year", key="cost_year", type="compact"):
-            _year()
+            year_controls()
         if now.choices() or Prices.now().choices():
             st.button(
                 "Reset",
@@ -267,7 +267,7 @@ def price_controls() -> None:
     with sidebar_part("Prices"):
         _prices()
         with st.expander("Cost per year", key="cost_year", type="compact"):
-            _year()
+            year_controls()
 
 
 def _prices() -> None:
@@ -315,7 +315,7 @@ def _counted(now: CostState) -> None:
     )
     switch("Fibre", CostState, "fibre", help="The paper leaves it out.")
     if now.fibre:
-        number("Metres per link", CostState, "fibre_m", 0.0, 100_000.0, step=5.0)
+        number("Metres per link", CostState, "fibre_m", step=5.0)
     optics = now.switch_optics
     switch(
         "Transceivers at packet switches",
@@ -340,16 +340,13 @@ def _counted(now: CostState) -> None:
     )
 
 
-def _year() -> None:
-    number(
-        "Electricity, $ per kWh", CostState, "usd_per_kwh", 0.0, 100.0, step=0.01, help="Assumed."
-    )
+def year_controls() -> None:
+    """Draw what a year of the network is reckoned with, on every page of Cost the same."""
+    number("Electricity, $ per kWh", CostState, "usd_per_kwh", step=0.01, help="Assumed.")
     number(
         "PUE",
         CostState,
         "pue",
-        1.0,
-        10.0,
         step=0.05,
         help="Watts that the building draws per watt of the network; assumed.",
     )
@@ -357,8 +354,6 @@ def _year() -> None:
         "Written off over, years",
         CostState,
         "years",
-        0.1,
-        100.0,
         step=0.5,
         help="In equal parts; assumed.",
     )

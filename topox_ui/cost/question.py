@@ -30,6 +30,7 @@ from topox_ui.answers.solving import (
     prefetch,
     shipped_answer,
 )
+from topox_ui.cost.controls import CostState
 from topox_ui.cost.switches import BuyingState, chosen_offers
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import watched
@@ -164,7 +165,7 @@ def question_now(opened: Loaded, case: Case) -> Question:
         ),
         field="circuits",
     )
-    now, usual = BuyingState.now(), Assumptions()
+    now = BuyingState.now()
     kept = kept_of(opened, case)
     return Question(
         kept.resolved,
@@ -172,12 +173,7 @@ def question_now(opened: Loaded, case: Case) -> Question:
         now.ports,
         now.rivals,
         {**kept.values("scheduled"), **_prices(), "settings.effort": "first"},
-        Assumptions(
-            usual.usd_per_gpu_hour.moved(now.usd_per_gpu_hour),
-            usual.usd_per_kwh.moved(now.usd_per_kwh),
-            usual.years.moved(now.years),
-            gpus_per_server=now.gpus_per_server,
-        ),
+        Assumptions.of(now.usd_per_gpu_hour, CostState.now().running, now.gpus_per_server),
         now.by,
     )
 

@@ -19,8 +19,9 @@ from topox_core.studies.buying.offers import (
     with_edit,
     with_edits,
 )
-from topox_core.studies.buying.question import MAX_DEGREES, RIVALS
+from topox_core.studies.buying.question import GPU_HOUR_USD, MAX_DEGREES, RIVALS
 from topox_core.studies.buying.words import offer_rows
+from topox_ui.cost.controls import year_controls
 from topox_ui.shell.charts import chart_title, editor, file_box, table_under
 from topox_ui.shell.downloads import offer
 from topox_ui.state.loading import loaded_job
@@ -53,10 +54,8 @@ class BuyingState(PageState):
     offers: Literal["published", "file"] = "published"
     edits: str = ""
     left_out: Annotated[tuple[str, ...], setting(max_length=40)] = ()
-    usd_per_gpu_hour: Annotated[float, setting(ge=0, le=10_000)] = 2.0
+    usd_per_gpu_hour: Annotated[float, setting(ge=0, le=10_000)] = GPU_HOUR_USD.usual
     gpus_per_server: Annotated[int, setting(ge=1, le=4_096)] | None = None
-    usd_per_kwh: Annotated[float, setting(ge=0, le=100)] = 0.10
-    years: Annotated[float, setting(ge=0.1, le=100)] = 4.0
 
     def local(self) -> Collection[str]:
         """Return the switches where they are a file: it stays on the machine that it was loaded on."""
@@ -232,8 +231,6 @@ def controls(cluster: Cluster) -> None:
             "GPU, per hour ($)",
             BuyingState,
             "usd_per_gpu_hour",
-            0.0,
-            10_000.0,
             step=0.1,
             help="With its server, power and building.",
         )
@@ -241,15 +238,12 @@ def controls(cluster: Cluster) -> None:
             "GPUs per server",
             BuyingState,
             "gpus_per_server",
-            1,
-            4_096,
             value=BuyingState.now().gpus_per_server or own,
             take=lambda value: BuyingState.choose(gpus_per_server=None if value == own else value),
             help="Their cost is counted while they wait for the network. Default: the job's own number.",
         )
         with st.expander("A year of the network", key="buying_year", type="compact"):
-            number("Electricity, per kWh ($)", BuyingState, "usd_per_kwh", 0.0, 100.0, step=0.01)
-            number("Written off over (years)", BuyingState, "years", 0.1, 100.0, step=0.5)
+            year_controls()
         st.caption(
             "Port speed and collectives are chosen on Schedule, prices of other parts on Per iteration; they hold here too."
         )

@@ -203,7 +203,7 @@ def _generator() -> None:
         words=lambda v: f"{v / 1024:g}k",
         help="Tokens of a unit in one iteration: training time grows with it.",
     )
-    number("Seed", JobsState, "seed", 0, 1_000_000, step=1)
+    number("Seed", JobsState, "seed", step=1)
 
 
 def what_ifs(jobs: Jobs) -> None:

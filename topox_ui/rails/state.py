@@ -359,8 +359,6 @@ def _degrees(base: Job) -> None:
             DEGREES[name],
             RailsState,
             name,
-            0,
-            1_000_000,
             value=value,
             # A narrow sidebar has room for two short names beside each other.
             at=columns[k % 2] if len(DEGREES[name]) <= 4 else st,
@@ -425,8 +423,6 @@ def _iteration() -> None:
         "Iteration, ms",
         RailsState,
         "iteration_ms",
-        0.0,
-        1e9,
         step=100.0,
         placeholder=f"{windows.iteration_ms:,.6g}",
         help="The file does not say how long the iteration lasts; without it, it ends with its last window, and the "

@@ -84,8 +84,6 @@ def controls(now: Opened) -> None:
             "GPUs per server",
             RecordedState,
             "gpus_per_server",
-            1,
-            64,
             step=1,
             help="Neighbouring ranks share a server; their calls take no network and keep their recorded time.",
         )
@@ -228,8 +226,6 @@ def speed_section(found: RecordedStep, theme: Theme) -> None:
             "Take sizes from a speed, Gbit/s",
             RecordedState,
             "assume_gbps",
-            1.0,
-            1e6,
             step=100.0,
             placeholder="not taken",
             help="The bytes of a call are computed as the duration of its shortest kernel times this speed.",

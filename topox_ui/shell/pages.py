@@ -209,7 +209,7 @@ PAGES = (
         "switch",
         prefix="buy.",
         needs_graph=True,
-        reads=(PRICES,),
+        reads=(PRICES, "cost.controls.CostState"),
         question="Which optical switch is worth its price?",
         then="Network",
     ),

@@ -18,6 +18,7 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from topox_core.figures.iteration.lanes import Lanes
+from topox_core.schema.fields import fields_of
 from topox_core.text.glossary import label_help
 from topox_ui.state.address import keep_address
 from topox_ui.state.loading import choose_what_if
@@ -215,11 +216,12 @@ def section(
     draws[pick(label, model, "see", there, label_visibility="collapsed", **more)]()
 
 
-def number(
-    label: str, model: type[PageState], field: str, least: float, most: float, **more: Any
-) -> Any:
-    """Draw a field for a number."""
-    return control("number_input", label, model, field, min_value=least, max_value=most, **more)
+def number(label: str, model: type[PageState], field: str, **more: Any) -> Any:
+    """Draw a field for a number from the least to the most that the state's field may be."""
+    kind, limits = fields_of(model)[field].alternatives[0]
+    least = limits.gt if limits.ge is None else limits.ge
+    ends = {"min_value": kind(least), "max_value": kind(limits.le)}
+    return control("number_input", label, model, field, **ends | more)
 
 
 STEPS = 400

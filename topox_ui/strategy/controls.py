@@ -216,8 +216,6 @@ def pick_search(graph: OperatorGraph, servers: int) -> Search:
                 "Memory of a GPU, GB",
                 StrategyState,
                 "memory_gb",
-                0.0,
-                10_000.0,
                 value=float(graph.memory_gb) if memory is None else memory,
                 step=8.0,
             )
@@ -225,11 +223,9 @@ def pick_search(graph: OperatorGraph, servers: int) -> Search:
                 "alpha",
                 StrategyState,
                 "alpha",
-                0.0,
-                1e6,
                 help="A strategy dT ms slower is taken with probability exp(-alpha dT).",
             )
-            seed = number("Seed", StrategyState, "seed", 0, 1_000_000, step=1)
+            seed = number("Seed", StrategyState, "seed", step=1)
     fixed, start = _imported(graph, servers)
     if start is not None and network == "circuits":
         raise InputError("can only stay fixed in a search on circuits", file="imported strategy")

@@ -65,8 +65,6 @@ def pick_machine(model: Model) -> tuple[Machine, int]:
             "Memory of a GPU, GB",
             StrategyState,
             "gpu_memory_gb",
-            0.0,
-            10_000.0,
             value=known.memory_gb if now.gpu_memory_gb is None else now.gpu_memory_gb,
             step=8.0,
         )
@@ -82,8 +80,6 @@ def pick_machine(model: Model) -> tuple[Machine, int]:
             "Sequences per iteration",
             StrategyState,
             "batch",
-            1,
-            1_000_000,
             value=now.batch or model.batch,
             step=1,
         )

@@ -21,7 +21,7 @@ from topox_core.workloads.samples import SAMPLES
 from topox_ui.shell.charts import button, chart_title, escape, quiet
 from topox_ui.state.loading import loaded
 from topox_ui.state.session import notify
-from topox_ui.state.widgets import control, menu, number
+from topox_ui.state.widgets import control, menu
 from topox_ui.studies.choosing import StudiesState
 from topox_ui.studies.first_screen import open_box
 from topox_ui.studies.planning import Asked, loaded_subject, record_of, take
@@ -384,26 +384,12 @@ def _design(study: Study) -> None:
     )
     if design.kind in DRAWN:
         left, right = st.columns(2)
-        number(
-            "Points",
-            StudiesState,
-            "build_points",
-            1,
-            100_000,
-            value=design.count,
-            take=partial(apply_change, partial(_put, ("design", "points"))),
-            at=left,
-        )
-        number(
-            "Seed of the draw",
-            StudiesState,
-            "build_seed",
-            0,
-            2**31,
-            value=design.seed,
-            take=partial(apply_change, partial(_put, ("design", "seed"))),
-            at=right,
-        )
+        for column, label, name, value, least, most in (
+            (left, "Points", "points", design.count, 1, 100_000),
+            (right, "Seed of the draw", "seed", design.seed, 0, 2**31),
+        ):
+            more = {"at": column, "min_value": least, "max_value": most}
+            field("number_input", label, name, value, partial(_put, ("design", name)), **more)
 
 
 def _other_design(record: dict[str, Any], kind: Any) -> None:
@@ -416,15 +402,14 @@ def _budget(study: Study) -> None:
         "seconds_per_point": "Seconds of one point (0: no limit)",
     }
     for column, (key, label) in zip(st.columns(2), labels.items(), strict=True):
-        number(
+        field(
+            "number_input",
             label,
-            StudiesState,
-            f"build_{key}",
-            0.0,
-            86_400.0,
-            value=float(getattr(study.budget, key) or 0.0),
-            take=partial(apply_change, partial(_of_budget, key)),
+            key,
+            float(getattr(study.budget, key) or 0.0),
+            partial(_of_budget, key),
             at=column,
+            min_value=0.0,
         )
 
 

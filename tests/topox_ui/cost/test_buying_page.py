@@ -49,10 +49,10 @@ def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_the_page_and_the_command_give_one_answer(
     visit: Any, beside: None, downloads: Any, ask: Any
 ) -> None:
-    at = press(visit(PAGE, **SMALL, **{"buy.usd_per_gpu_hour": "8"}), "work_out")
+    at = press(visit(PAGE, **SMALL, **{"buy.usd_per_gpu_hour": "8", "cost.pue": "2"}), "work_out")
     wait_until(lambda: bool(at.exception) or "cancel_buy" not in buttons(at), at.run)
     assert not at.exception and not at.error
-    asked = "study buy --sample blackboard --only rotornet,piezo --usd-per-gpu-hour 8"
+    asked = "study buy --sample blackboard --only rotornet,piezo --usd-per-gpu-hour 8 --pue 2"
     printed = ask(*asked.split(), "--no-library", "--workers", "1")
     assert printed.pop("manifest")["command"] == "study buy"
     saved = json.loads(downloads["Answer (JSON)"]())
@@ -74,6 +74,7 @@ def test_a_link_restores_what_was_chosen_and_what_cannot_be_is_a_line(
         "buy.left_out": "plzt",
         "buy.usd_per_gpu_hour": "3",
         "buy.gpus_per_server": "8",
+        "cost.years": "5",
     }
     at = visit(PAGE, sample="blackboard", **given)
     assert address(at) == {"sample": "blackboard"} | given

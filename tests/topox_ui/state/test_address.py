@@ -45,7 +45,7 @@ OF_PAGE = {
     "Rails": {"rails.source": "toy", "rails.delay_ms": "50"} | CONTEST | PRICES,
     "Cost": {"cost.pue": "2", "buy.by": "time"} | CONTEST | PRICES,
     "Network": {"cost.pue": "2"} | PRICES,
-    "Which switch": {"buy.by": "time"} | PRICES,
+    "Which switch": {"cost.pue": "2", "buy.by": "time"} | PRICES,
     "Claims against each other": {"argument.network": "4x400"},
     "Accuracy": {},
     "Studies": {},

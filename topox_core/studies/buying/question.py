@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from math import inf
+from typing import Self
 
 from topox_core.economics.comparison import Running, usd_per_iteration, year_at
 from topox_core.errors import refuse_if
@@ -39,8 +40,8 @@ MAX_DEGREES = 8
 MEASURES = ("iteration_ms", "dollars", "watts")
 # Assumed, as are their ends.
 GPU_HOUR_USD = Estimate(1.0, 2.0, 4.0)
-KWH_USD = Estimate(0.05, 0.10, 0.20)
-YEARS = Estimate(3.0, 4.0, 6.0)
+KWH_USD = Estimate(0.05, Running.usd_per_kwh, 0.20)
+YEARS = Estimate(3.0, Running.years, 6.0)
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Assumptions:
     usd_per_gpu_hour: Estimate = GPU_HOUR_USD
     usd_per_kwh: Estimate = KWH_USD
     years: Estimate = YEARS
-    pue: float = 1.3
+    pue: float = Running.pue
     gpus_per_server: int | None = None
 
     def __post_init__(self) -> None:
@@ -79,6 +80,17 @@ class Assumptions:
             Running(self.usd_per_kwh.at(level), self.pue, self.years.at(level))
         if self.gpus_per_server is not None:
             check_whole(self.gpus_per_server, 1, MAX_PORTS, field="gpus_per_server")
+
+    @classmethod
+    def of(cls, usd_per_gpu_hour: float, running: Running, gpus_per_server: int | None) -> Self:
+        """Return the assumptions with other usual values than their own; an end that one passes moves with it."""
+        return cls(
+            GPU_HOUR_USD.moved(usd_per_gpu_hour),
+            KWH_USD.moved(running.usd_per_kwh),
+            YEARS.moved(running.years),
+            running.pue,
+            gpus_per_server,
+        )
 
     @property
     def running(self) -> Running:
