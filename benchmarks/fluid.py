@@ -21,8 +21,8 @@ from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.transfer_graph import TRANSFER
 from topox_core.schedule.settings import Settings
 from topox_core.topology.finder import find_layout

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.side_by_side.solves import ROOT
-from topox_core.schedule.rcpsp.problem import Problem
+from topox_core.schedule.problem import Problem
 from topox_core.schedule.rcpsp.psplib import read_psplib
 from topox_core.schedule.settings import Settings
 
@@ -219,7 +219,7 @@ def solve(path: str, way: str, seconds: float, cores: int) -> Found:
 
 def _one(way: str, path: str, seconds: float, cores: int) -> None:
     from topox_core.schedule.engines.waiting_workers import wait_until_loaded
-    from topox_core.schedule.planning.proof import LOADING_S
+    from topox_core.schedule.race.proof import LOADING_S
     from topox_core.warm_up import get_ready
 
     problem = read_psplib(Path(path).read_bytes(), path)

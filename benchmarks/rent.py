@@ -35,17 +35,17 @@ BASE = "as it is"
 # File, the line that is changed, and what it becomes.
 OFF: dict[str, tuple[str, str, str]] = {
     "neighbourhoods with set-ups": (
-        "schedule/engines/disjunctions.py",
+        "schedule/circuits/disjunctions.py",
         "    net = problem.network\n",
         "    net = None if problem.n else problem.network\n",
     ),
     "race of the fine clock": (
-        "schedule/planning/proof.py",
+        "schedule/race/proof.py",
         '        named = self.prepared.settings.engine in ("auto", "cpsat")\n        if not named',
         "        named = not self.prepared\n        if not named",
     ),
     "successive halving": (
-        "schedule/planning/portfolio.py",
+        "schedule/race/portfolio.py",
         "import Pace, SuccessiveHalving\n",
         "import LocalSearch as SuccessiveHalving, Pace\n",
     ),

@@ -32,8 +32,8 @@ from topox_core.schedule.circuits.held_ports import with_set_ups
 from topox_core.schedule.engines.waiting_workers import LOADED, wait_until_loaded
 from topox_core.schedule.planning.fine_clock import exact_ticks_per_ms, fine_problem
 from topox_core.schedule.planning.planner import prepare
-from topox_core.schedule.planning.proof import LOADING_S
-from topox_core.schedule.rcpsp.problem import Problem
+from topox_core.schedule.problem import Problem
+from topox_core.schedule.race.proof import LOADING_S
 from topox_core.schedule.results.result import TracePoint
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve

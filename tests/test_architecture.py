@@ -32,7 +32,7 @@ MAY_USE = {
     "figures": GROUND
     | {
         "schedule.results.result",
-        "schedule.results.source",
+        "schedule.source",
         "schedule.results.story",
         "check.report",
         "fabrics",
@@ -242,6 +242,25 @@ def test_rooms_do_not_go_round_in_circles() -> None:
             uses[here].add(there)
     order = list(TopologicalSorter(uses).static_order())
     assert order.index("ground") < order.index("schedule") < order.index("cli")
+
+
+@pytest.mark.parametrize("tree", ["topox_core", "topox_ui"])
+def test_packages_and_files_of_a_room_do_not_go_round_in_circles(tree: str) -> None:
+    uses: defaultdict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for module, name in imports(tree):
+        (house, here), (there, other) = (split_room(one, tree) for one in (module, name))
+        if house == there and here != other and here and other:
+            uses[house][here].add(other)
+    assert uses
+    for house in uses.values():
+        TopologicalSorter(house).prepare()  # raises CycleError with the circle
+
+
+def split_room(module: str, tree: str) -> tuple[str, str]:
+    """Return the room of a module, for the app the whole house, and the package or file in it that the module belongs to."""
+    parts = module.split(".")
+    depth = 2 if tree == "topox_core" else 1
+    return ".".join(parts[:depth]), ".".join(parts[depth : depth + 1])
 
 
 def test_whoever_remembers_something_says_whether_a_reload_keeps_it() -> None:

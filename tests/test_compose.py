@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.real_inputs import ROOT
+from topox_core.runs.cells import SCHEDULER_VARIABLE
 from topox_core.runs.dask_executor import _checked
-from topox_core.runs.executor import SCHEDULER_VARIABLE
 
 yaml = pytest.importorskip("yaml", reason="needs the packages of locks/dev.txt")
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))[

@@ -144,8 +144,8 @@ def lower_collectives(graph: TaskGraph, **lowering: Any) -> TransferGraph:
     InputError
         If a choice is out of range for the graph.
     """
-    from topox_core.model.lowering.choices import Lowering
     from topox_core.model.lowering.lowering import lower
+    from topox_core.model.lowering_choices import Lowering
 
     return lower(graph, Lowering(**lowering))
 
@@ -430,7 +430,7 @@ def run_study(
     from contextlib import ExitStack
 
     from topox_core.library.run_library import RunLibrary
-    from topox_core.runs.executor import executor_for
+    from topox_core.runs.cells import executor_for
     from topox_core.runs.run import finish
     from topox_core.studies.ready import study_given
     from topox_core.studies.study_run import StudyRun, plan_of

@@ -23,7 +23,7 @@ from topox_core.errors import InputError
 from topox_core.runs.cores import lower_priority
 from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.engines.engine import LOADED, READY, Engine, Failed, Limits
-from topox_core.schedule.rcpsp.problem import Problem, SwitchNetwork
+from topox_core.schedule.problem import Problem, SwitchNetwork
 
 # HiGHS may be deep in a phase that does not ask whether to stop; after this long the process simply
 # ends.

@@ -20,8 +20,8 @@ import numpy as np
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.lowering.lowering import lower
+from topox_core.schedule.problem import Problem
 from topox_core.schedule.rcpsp.feasibility import violation
-from topox_core.schedule.rcpsp.problem import Problem
 from topox_core.schedule.rcpsp.reduction import reduce
 from topox_core.schedule.settings import Settings
 

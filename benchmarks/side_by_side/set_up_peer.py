@@ -21,7 +21,7 @@ from topox_core.schedule.circuits.held_ports import (
     carried_tasks,
     solution_violation,
 )
-from topox_core.schedule.rcpsp.problem import Problem
+from topox_core.schedule.problem import Problem
 
 
 @dataclass(frozen=True)

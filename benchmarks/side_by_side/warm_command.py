@@ -10,7 +10,7 @@ import sys
 
 from topox_core.cli.main import main
 from topox_core.schedule.engines.waiting_workers import LOADED, wait_until_loaded
-from topox_core.schedule.planning.proof import LOADING_S
+from topox_core.schedule.race.proof import LOADING_S
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve
 from topox_core.warm_up import warm_up

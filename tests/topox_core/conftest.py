@@ -5,7 +5,7 @@ import pytest
 
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution
-from topox_core.model.lowering.choices import Lowering
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, TransferGraph
 
 

@@ -218,7 +218,7 @@ def library_of(options: argparse.Namespace, to_write: bool = False) -> Iterator[
 @contextmanager
 def executor_of(options: argparse.Namespace) -> Iterator[Executor]:
     """Begin what computes, this machine where a command has no ``--scheduler``, and end it afterwards."""
-    from topox_core.runs.executor import executor_for
+    from topox_core.runs.cells import executor_for
 
     executor = executor_for(getattr(options, "scheduler", ""), options.workers)
     try:

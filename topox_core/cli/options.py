@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from topox_core.errors import InputError, errors_at, refuse_if
 from topox_core.fabrics.options import FabricOptions
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering.choices import Lowering
+from topox_core.model.lowering_choices import Lowering
 from topox_core.schedule.settings import AUTO, DEFAULT, Settings, lowering_and_free
 from topox_core.schema.fields import Field, fields_of
 from topox_core.text.numbers import uncapitalised

@@ -11,10 +11,10 @@ from topox_core.fabrics.comparison.compare import chosen
 from topox_core.fabrics.registry import FABRICS, USUAL
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.content import record_of
+from topox_core.strategy.co_optimisation import RUNNING, WALKING, CoProgress
 from topox_core.strategy.fabric_table import StrategyTable, strategy_table, table_sentence
 from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
 from topox_core.strategy.operators import OperatorGraph
-from topox_core.strategy.search.co_optimisation import RUNNING, WALKING, CoProgress
 from topox_core.strategy.search.moves import SearchSettings
 from topox_core.strategy.strategy import Placement
 

@@ -10,8 +10,8 @@ from topox_core.fabrics.options import FabricOptions
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import CriticalPath, critical_path
 from topox_core.model.execution import Execution
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import COMPUTE, TransferGraph
 from topox_core.runs.run import Stop

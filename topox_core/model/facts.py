@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import KINDS, PARALLELISMS, TaskGraph
 from topox_core.model.transfer_graph import (
     BARRIER,

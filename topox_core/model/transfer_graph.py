@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from topox_core.model.arrays.csr import transposed
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering.choices import Lowering
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
 
 COMPUTE, TRANSFER, BARRIER = 0, 1, 2

@@ -14,7 +14,7 @@ import numpy as np
 
 from topox_core.fabrics.comparison.compare import compare
 from topox_core.model.cluster import Cluster, one_port_a_switch
-from topox_core.model.lowering.choices import Lowering
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.schedule.settings import Settings
 from topox_core.training.measured.validation import BUILT_IN, predicted

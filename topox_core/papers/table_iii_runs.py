@@ -22,8 +22,8 @@ from topox_core.fabrics.run import FabricRequest
 from topox_core.model.arrays.waiting_order import last_end
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.execution import Layout
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, TransferGraph, bytes_per_ms
 from topox_core.papers.card import Settings as Switches

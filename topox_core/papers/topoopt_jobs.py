@@ -14,8 +14,8 @@ from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster, one_port_a_switch
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import TransferGraph
 from topox_core.papers.card import Settings

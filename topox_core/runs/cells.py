@@ -15,11 +15,12 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from topox_core.errors import InputError, one_line
+from topox_core.errors import InputError, one_line, refuse_if
 from topox_core.runs.executor import (
     TASK_S,
     Answer,
     AnswerLost,
+    Executor,
     LocalExecutor,
     Shared,
     WorkerDied,
@@ -40,6 +41,7 @@ BROKEN = 5  # workers that died in a row; then one is asked whether it starts at
 POLL_S = 0.5
 GRACE_S = 1.0  # for batches under way, once the time is up
 FUTURES_S = 0.2  # between two looks whether answers are still wanted
+SCHEDULER_VARIABLE = "DASK_SCHEDULER_ADDRESS"
 AWAY_S = 300.0  # how long an executor is waited for that cannot be reached
 
 _Batch = tuple[CellT, ...]
@@ -384,3 +386,32 @@ def futures_run(
         return RunProgress(elapsed_s, done / total if total else 1.0, done, total, left_s=left_s)
 
     return FunctionRun(collect, measure, "answers")
+
+
+def executor_for(scheduler: str | None = None, workers: int | None = None) -> Executor:
+    """Return an executor, which the caller ends with ``kill``.
+
+    Parameters
+    ----------
+    scheduler
+        Address of a Dask scheduler; without one that of the environment variable
+        ``DASK_SCHEDULER_ADDRESS``, unless ``workers`` are asked for; ``""`` for this machine.
+    workers
+        Processes on this machine; by default one a core.
+
+    Raises
+    ------
+    InputError
+        If both are given, and as :class:`~topox_core.runs.dask_executor.DaskExecutor` does.
+    """
+    refuse_if(
+        (scheduler and workers, "a scheduler has workers of its own: give one or the other"),
+        field="workers",
+    )
+    if scheduler is None and workers is None:
+        scheduler = os.environ.get(SCHEDULER_VARIABLE, "")
+    if not scheduler:
+        return LocalExecutor(workers)
+    from topox_core.runs.dask_executor import DaskExecutor
+
+    return DaskExecutor(scheduler)

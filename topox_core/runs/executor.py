@@ -28,7 +28,7 @@ from weakref import WeakKeyDictionary
 
 from loky.process_executor import ProcessPoolExecutor, ShutdownExecutorError
 
-from topox_core.errors import InputError, refuse_if
+from topox_core.errors import InputError
 from topox_core.runs.cores import NICENESS, lower_priority, on_all_cores
 from topox_core.runs.latest import Latest
 from topox_core.runs.run import Stop, Throttled
@@ -422,35 +422,3 @@ def _how_it_ended(error: BaseException | None) -> str:
         return str(error)
     number = int(code[1])
     return f"signal {-number}" if number < 0 else f"exit code {number}"
-
-
-SCHEDULER_VARIABLE = "DASK_SCHEDULER_ADDRESS"
-
-
-def executor_for(scheduler: str | None = None, workers: int | None = None) -> Executor:
-    """Return an executor, which the caller ends with ``kill``.
-
-    Parameters
-    ----------
-    scheduler
-        Address of a Dask scheduler; without one that of the environment variable
-        ``DASK_SCHEDULER_ADDRESS``, unless ``workers`` are asked for; ``""`` for this machine.
-    workers
-        Processes on this machine; by default one a core.
-
-    Raises
-    ------
-    InputError
-        If both are given, and as :class:`~topox_core.runs.dask_executor.DaskExecutor` does.
-    """
-    refuse_if(
-        (scheduler and workers, "a scheduler has workers of its own: give one or the other"),
-        field="workers",
-    )
-    if scheduler is None and workers is None:
-        scheduler = os.environ.get(SCHEDULER_VARIABLE, "")
-    if not scheduler:
-        return LocalExecutor(workers)
-    from topox_core.runs.dask_executor import DaskExecutor
-
-    return DaskExecutor(scheduler)

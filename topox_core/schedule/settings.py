@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from topox_core.errors import refuse_if
 from topox_core.model.lowering.algorithm_choice import RING_KINDS
-from topox_core.model.lowering.choices import Lowering
+from topox_core.model.lowering_choices import Lowering
 from topox_core.schema.fields import plain_setting, setting
 from topox_core.schema.records import check_fields
 

@@ -11,7 +11,6 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.run import AfterSeconds, Stop, any_of, never
-from topox_core.schedule.engines.engine import StoppedBy
 from topox_core.schedule.planning.continuous import (
     Candidates,
     ContinuousPlans,
@@ -23,14 +22,14 @@ from topox_core.schedule.planning.planner import (
     prepare,
     prepare_problem,
 )
-from topox_core.schedule.planning.proof import Proof
+from topox_core.schedule.problem import Problem
+from topox_core.schedule.race.proof import Proof
 from topox_core.schedule.rcpsp.feasibility import impossible
-from topox_core.schedule.rcpsp.problem import Problem
 from topox_core.schedule.rcpsp.reduction import ports_on_switch
 from topox_core.schedule.results.report import infeasible, to_continuous_result, to_result
 from topox_core.schedule.results.result import Result, TracePoint
-from topox_core.schedule.results.source import LOADS, TraceSource
 from topox_core.schedule.settings import TIME, Settings
+from topox_core.schedule.source import LOADS, StoppedBy, TraceSource
 
 
 def stricter(settings: Settings, cluster: Cluster) -> tuple[Settings, ...]:

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from topox_core.fabrics.comparison.compare import chosen, same_time
 from topox_core.fabrics.registry import FABRICS
 from topox_core.runs.run import Stop, never
-from topox_core.strategy.on_fabrics import ModelOnCluster, Outcome
-from topox_core.strategy.search.co_optimisation import (
+from topox_core.strategy.co_optimisation import (
     CROSSING,
     CoOptimised,
     CoProgress,
     co_optimise,
 )
+from topox_core.strategy.on_fabrics import ModelOnCluster, Outcome
 from topox_core.strategy.search.moves import SearchSettings
 from topox_core.strategy.strategy import Placement, Strategy
 from topox_core.text.numbers import first_that_holds, short, time

@@ -17,8 +17,8 @@ from topox_core.economics.price_sets import DEFAULT_SET, SET_BY_SPEED, Catalogue
 from topox_core.errors import InputError
 from topox_core.fabrics.comparison.compare import fabric_bill, run_with_best_lowering
 from topox_core.fabrics.crossover.sweep import with_degree
-from topox_core.fabrics.fixed.fixed_beside import FIXED, beside_fixed
 from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.planning.fixed_beside import FIXED, beside_fixed
 from topox_core.fabrics.planning.lowering_search import bound_of, run_over_every
 from topox_core.fabrics.planning.scheduled import freely_scheduled
 from topox_core.fabrics.registry import PAYS_DELAY

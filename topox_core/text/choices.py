@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from topox_core.model.lowering.algorithm_choice import DEFAULT
-from topox_core.model.lowering.choices import Lowering
+from topox_core.model.lowering_choices import Lowering
 from topox_core.text.numbers import enumeration, plural, size
 
 _WORD = re.compile(r"([a-z_]+)(?:\((\d+)\))?(?:\*(\d+)|(\[[\d:|]+\]))?")

@@ -18,8 +18,8 @@ from topox_core.model.lowering.algorithm_choice import (
     RING_KINDS,
     distinct_rings,
 )
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, TransferGraph
 

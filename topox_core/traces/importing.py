@@ -11,8 +11,8 @@ from topox_core.io.limits import MAX_TASKS
 from topox_core.model.arrays.groups import by_key
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
-from topox_core.traces.assembly import short_list
 from topox_core.traces.checks import Check, busy_share, checks_of, host_ms
+from topox_core.traces.recorded.assembly import short_list
 from topox_core.traces.recorded.matching import between_hosts_us
 from topox_core.traces.recorded.recorded_run import RecordedRun, RunStep, read_run, step_of
 from topox_core.traces.run_graph import (

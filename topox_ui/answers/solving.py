@@ -33,16 +33,16 @@ from topox_core.runs.run import Stop
 from topox_core.schedule.circuits.standing import crossed
 from topox_core.schedule.results.result import MET, Result, TracePoint
 from topox_core.schedule.results.result_file import from_record, to_record
-from topox_core.schedule.results.source import ANOTHER_SOLVE, Family, TraceSource
 from topox_core.schedule.results.story import found_by
 from topox_core.schedule.settings import Settings
+from topox_core.schedule.source import ANOTHER_SOLVE, Family, TraceSource
 from topox_core.text.numbers import percent, plural, time
 from topox_core.warm_up import load_kernels
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import Kept, RunKind, once, run_owner, session_over
-from topox_ui.runs.panel import begun_beside
 from topox_ui.runs.results import shared, wait_for
 from topox_ui.shell.charts import escape, headline
+from topox_ui.shell.panel import begun_beside
 from topox_ui.shell.preparing import prepared, wait_for_kernels
 from topox_ui.shell.terms import PLAN
 from topox_ui.state.loading import Loaded, loaded, scenario

@@ -30,9 +30,9 @@ from topox_ui.answers.solving import (
     why_lost,
 )
 from topox_ui.runs.owner import RunKind, run_owner
-from topox_ui.runs.panel import begun_beside, run_note, watched
 from topox_ui.runs.results import Shared, shared
 from topox_ui.shell.charts import button, emphasised, escape, html_table, quiet, write_html
+from topox_ui.shell.panel import begun_beside, run_note, watched
 from topox_ui.shell.preparing import prepared
 from topox_ui.state.prices import catalogue
 

@@ -36,7 +36,6 @@ from topox_core.text.numbers import about_seconds, percent
 from topox_ui.answers.keeping import existing_library, writable_library
 from topox_ui.runs.limits import CORES
 from topox_ui.runs.owner import RunKind, run_owner
-from topox_ui.runs.panel import watched
 from topox_ui.runs.slots import shared_workers
 from topox_ui.shell.charts import (
     button,
@@ -51,6 +50,7 @@ from topox_ui.shell.charts import (
     write_html,
 )
 from topox_ui.shell.downloads import download_menu, link_menu, result_json
+from topox_ui.shell.panel import watched
 from topox_ui.state.session import PageState
 from topox_ui.state.widgets import menu, sidebar
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import streamlit as st
 
 from topox_core.fabrics.comparison.compare import same_time, ties
-from topox_core.fabrics.controllers.gated_iterations import (
+from topox_core.fabrics.comparison.gated_iterations import (
     FAT_TREE,
     NETWORKS,
     PACKET_PORTS,

@@ -27,7 +27,6 @@ from topox_core.text.numbers import plural
 from topox_ui.answers.contest import Contest, map_calls, sweep_of
 from topox_ui.answers.solving import Case
 from topox_ui.runs.owner import RunKind, run_owner
-from topox_ui.runs.panel import watched
 from topox_ui.runs.slots import shared_workers
 from topox_ui.shell.charts import (
     beside,
@@ -40,6 +39,7 @@ from topox_ui.shell.charts import (
     quiet,
     show_input_errors,
 )
+from topox_ui.shell.panel import watched
 from topox_ui.state.choices import MapState
 from topox_ui.state.loading import Loaded, choose_what_if, cluster_words, loaded, scenario
 from topox_ui.state.widgets import menu, pick

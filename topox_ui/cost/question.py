@@ -33,9 +33,9 @@ from topox_ui.answers.solving import (
 from topox_ui.cost.controls import CostState
 from topox_ui.cost.switches import BuyingState, chosen_offers
 from topox_ui.runs.owner import Kept, RunKind, run_owner
-from topox_ui.runs.panel import watched
 from topox_ui.runs.slots import shared_workers
 from topox_ui.shell.charts import button, quiet
+from topox_ui.shell.panel import watched
 from topox_ui.shell.preparing import prepared
 from topox_ui.state.loading import Loaded, scenario
 from topox_ui.state.prices import Prices, catalogue

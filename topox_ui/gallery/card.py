@@ -32,7 +32,6 @@ from topox_core.text.numbers import about_seconds, short
 from topox_ui.answers.keeping import existing_library, keeps_runs, open_library
 from topox_ui.gallery.accuracy import TITLE as MEASURED_TITLE
 from topox_ui.runs.owner import Kept, RunKind, run_owner
-from topox_ui.runs.panel import watched
 from topox_ui.shell.charts import (
     Content,
     as_label,
@@ -45,6 +44,7 @@ from topox_ui.shell.charts import (
     quiet,
     write_html,
 )
+from topox_ui.shell.panel import watched
 from topox_ui.state.session import PageState, word_of
 from topox_ui.state.widgets import menu, sidebar
 

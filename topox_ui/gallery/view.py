@@ -53,8 +53,8 @@ from topox_ui.gallery.card import (
     start_every,
     switches,
 )
-from topox_ui.runs.panel import watched
 from topox_ui.shell.charts import button, escape, headline, quiet, write_html
+from topox_ui.shell.panel import watched
 from topox_ui.state.widgets import pick, sidebar
 
 JUDGED = ("match", "trend", "differs")

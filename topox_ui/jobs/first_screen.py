@@ -76,7 +76,6 @@ from topox_ui.jobs.words import (
     without_rings,
 )
 from topox_ui.runs.owner import once, run_owner
-from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import (
     Content,
     Kpi,
@@ -93,6 +92,7 @@ from topox_ui.shell.charts import (
     quiet,
     show_error,
 )
+from topox_ui.shell.panel import run_note, run_panel
 from topox_ui.state.loading import Loaded, cluster_words, loaded, scenario
 
 WORTH_A_CHART_S = 3.0

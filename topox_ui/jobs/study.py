@@ -19,9 +19,9 @@ from topox_core.text.numbers import in_1024s, percent, plural
 from topox_ui.jobs.state import ACROSS, JobsState
 from topox_ui.runs.limits import CORES
 from topox_ui.runs.owner import RunKind, run_owner
-from topox_ui.runs.panel import watched
 from topox_ui.shell.charts import button, chart, chart_title, csv_of
 from topox_ui.shell.downloads import offer
+from topox_ui.shell.panel import watched
 from topox_ui.state.widgets import menu, pick
 
 # The quick study has few seeds and leaves out large sets of jobs, which take nearly all of the time.

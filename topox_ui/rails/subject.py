@@ -47,8 +47,8 @@ from topox_ui.rails.state import (
     preset_of,
 )
 from topox_ui.runs.owner import RunKind, once, run_owner
-from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import button
+from topox_ui.shell.panel import run_note, run_panel
 from topox_ui.state.loading import OWN_WINDOWS, loaded, scenario
 
 Lane = tuple[int, int]

@@ -21,8 +21,8 @@ from topox_core.traces.source import CHAKRA, KINETO, ImportSettings, Source, for
 from topox_ui.recorded.state import RecordedState
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, run_owner, worker_run
-from topox_ui.runs.panel import watched
 from topox_ui.shell.charts import button, chart_title, headline, quiet, show_error, write_html
+from topox_ui.shell.panel import watched
 from topox_ui.state.session import Lasting, Passing
 
 KICKER = "Your trace"

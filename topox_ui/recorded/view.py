@@ -31,7 +31,6 @@ from topox_ui.recorded.sections import (
     windows_section,
 )
 from topox_ui.recorded.state import RecordedState
-from topox_ui.runs.panel import watched
 from topox_ui.shell.charts import (
     as_label,
     chart,
@@ -43,6 +42,7 @@ from topox_ui.shell.charts import (
     show_error,
     title_row,
 )
+from topox_ui.shell.panel import watched
 from topox_ui.state.widgets import menu, number, sidebar_part, slide, switch
 
 STANDS_FOR_ALL = (

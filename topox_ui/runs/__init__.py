@@ -1,1 +1,1 @@
-"""Runs beside a page: one owner a session, one panel."""
+"""Runs beside a page: one owner a session, what all sessions share, the server's limits."""

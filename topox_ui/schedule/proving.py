@@ -18,7 +18,7 @@ from topox_core.schedule.engines.waiting_workers import (
     wait_until_loaded,
 )
 from topox_core.schedule.planning.list_scheduler import RULES
-from topox_core.schedule.planning.proof import LOADING_S, Proof
+from topox_core.schedule.race.proof import LOADING_S, Proof
 from topox_core.schedule.results.result import MET, Result, gap
 from topox_core.schedule.results.story import (
     CLASS_WORDS,
@@ -38,7 +38,6 @@ from topox_core.text.numbers import capitalised, enumeration, percent, plural, s
 from topox_ui.answers.solving import PROOF, Case, keep
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, run_owner
-from topox_ui.runs.panel import BEFORE, watched
 from topox_ui.schedule.certificate import OTHER_LOWERING, seal_line, ways_left
 from topox_ui.shell.charts import (
     as_label,
@@ -52,6 +51,7 @@ from topox_ui.shell.charts import (
     write_html,
 )
 from topox_ui.shell.page import warmed
+from topox_ui.shell.panel import BEFORE, watched
 from topox_ui.state.choices import RaceState
 from topox_ui.state.what_ifs import engine_choice
 from topox_ui.state.widgets import slide

@@ -33,7 +33,6 @@ from topox_ui.answers.solving import (
 )
 from topox_ui.answers.verdicts import VERDICT, verdict_line
 from topox_ui.runs.owner import run_owner
-from topox_ui.runs.panel import run_note
 from topox_ui.schedule.certificate import certificate
 from topox_ui.schedule.proving import proof_panel, race_section, search_panel
 from topox_ui.schedule.timeline import delay_panel, delays_to_come, timeline
@@ -48,6 +47,7 @@ from topox_ui.shell.charts import (
     show_input_errors,
 )
 from topox_ui.shell.downloads import result_files, stem
+from topox_ui.shell.panel import run_note
 from topox_ui.state.loading import (
     Loaded,
     choose_what_if,

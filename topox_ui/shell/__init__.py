@@ -1,1 +1,1 @@
-"""What every page is made of: the frame, style, charts, downloads."""
+"""What every page is made of: the frame, the panel of runs, style, charts, downloads."""

@@ -29,11 +29,11 @@ from topox_ui.classroom.held import (
     limit_uploads,
     places,
 )
-from topox_ui.runs.panel import run_panel
 from topox_ui.shell.charts import headline
 from topox_ui.shell.downloads import CITED, cite_menu, graph_kept_here, link_menu
 from topox_ui.shell.menu import go_to, leave_where_asked, menu, page_link
 from topox_ui.shell.pages import PAGES, Page, imported, models, page_of
+from topox_ui.shell.panel import run_panel
 from topox_ui.shell.preparing import preparation, prepared, progress, wait_for_kernels
 from topox_ui.shell.style import css
 from topox_ui.shell.terms import PLAN, explanations

@@ -9,8 +9,8 @@ from msgspec import defstruct
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering.algorithm_choice import DEFAULT
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.collective_steps import ALGORITHMS
+from topox_core.model.lowering_choices import Lowering
 from topox_core.schedule.rcpsp.reduction import ports_on_switch
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.schema.fields import fields_of, setting

@@ -10,11 +10,11 @@ from topox_core.errors import InputError, one_line
 from topox_core.fabrics.registry import FABRICS
 from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS, Cluster
 from topox_core.runs.run import FunctionRun, RunProgress, Stop
+from topox_core.strategy.co_optimisation import CoProgress
 from topox_core.strategy.fabric_table import StrategyTable, strategy_table
 from topox_core.strategy.models import MODELS, Model
 from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
 from topox_core.strategy.operators import OperatorGraph
-from topox_core.strategy.search.co_optimisation import CoProgress
 from topox_core.strategy.search.evaluator import FastEvaluator, non_blocking
 from topox_core.strategy.search.moves import MoveProgress, SearchSettings
 from topox_core.strategy.search.search import Alternated, SearchResult, search, search_circuits

@@ -27,8 +27,8 @@ from topox_core.text.numbers import (
     time,
 )
 from topox_ui.runs.owner import run_owner
-from topox_ui.runs.panel import watched
 from topox_ui.shell.charts import Content, button, chart, frame, headline, kpis, quiet
+from topox_ui.shell.panel import watched
 from topox_ui.strategy.controls import Answer, Search, import_box, start
 from topox_ui.strategy.details import (
     IN_VIEW,

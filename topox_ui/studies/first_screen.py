@@ -26,7 +26,6 @@ from topox_core.text.numbers import (
 )
 from topox_ui.answers.keeping import HOW_ON, existing_library, keeps_runs, named_subject
 from topox_ui.answers.other_times import on_schedule
-from topox_ui.runs.panel import run_note, watched
 from topox_ui.shell.charts import (
     button,
     chart_title,
@@ -38,6 +37,7 @@ from topox_ui.shell.charts import (
     write_html,
 )
 from topox_ui.shell.menu import page_link
+from topox_ui.shell.panel import run_note, watched
 from topox_ui.state.loading import loaded
 from topox_ui.state.session import notify_errors
 from topox_ui.studies.choosing import StudiesState, finding, view_of

@@ -23,8 +23,8 @@ from tests.topox_core.small_graphs import collective
 from topox_core.check.checker import check
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.collective_steps import ALGORITHMS
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import Settings

@@ -29,7 +29,7 @@ from topox_core.cli.command import ctrl_c_stops
 from topox_core.cli.options import settings
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import load_graph
-from topox_core.model.lowering.choices import Lowering
+from topox_core.model.lowering_choices import Lowering
 from topox_core.schedule.settings import FREE, Settings
 
 SOLVE = "schedule g.json c.json"

@@ -25,9 +25,9 @@ from topox_core.fabrics.planning.collective_choice import with_fastest_algorithm
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.collective_steps import ALGORITHMS
 from topox_core.model.lowering.lowering import lower, transfers_of
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import FREE, Settings

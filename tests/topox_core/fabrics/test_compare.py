@@ -45,8 +45,8 @@ from topox_core.figures.palette import LIGHT
 from topox_core.figures.studies.cells import sides_legend
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.schedule.results.result import ClassBound
 from topox_core.schedule.settings import FREE, Settings

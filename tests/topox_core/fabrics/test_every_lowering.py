@@ -17,8 +17,8 @@ from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.run import JobRequest
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering.algorithm_choice import algorithms_that_fit
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import COLLECTIVE_KINDS, Task, TaskGraph
 from topox_core.model.transfer_graph import TRANSFER
 from topox_core.schedule.bounds.open_bound import (

@@ -31,7 +31,7 @@ from topox_core.fabrics.planning.scheduled import Controllers
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.run import FabricRequest, JobRequest
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering.choices import Lowering
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import COMPUTE, bytes_per_ms, latency_ms, work_bytes
 from topox_core.runs.run import never

@@ -13,8 +13,8 @@ from topox_core.fabrics.comparison.compare import EQUAL, compare, run_with_best_
 from topox_core.fabrics.comparison.words import FULL, NO_PLAN, YARDSTICK, headline
 from topox_core.fabrics.crossover.passed_plans import PassedPlan, PlanChoice
 from topox_core.fabrics.crossover.verdict import verdict, with_plans
-from topox_core.fabrics.fixed.fixed_beside import FixedBeside
 from topox_core.fabrics.planning import scheduled
+from topox_core.fabrics.planning.fixed_beside import FixedBeside
 from topox_core.fabrics.registry import PAYS_DELAY, SPOKEN
 from topox_core.fabrics.run import FabricRequest, JobRequest
 from topox_core.runs.run import Stop

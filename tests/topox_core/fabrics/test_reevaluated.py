@@ -16,7 +16,7 @@ from topox_core.api import load_sample
 from topox_core.economics.clusters import cluster_bill
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.fabrics.comparison.compare import run_one
-from topox_core.fabrics.controllers.gated_iterations import (
+from topox_core.fabrics.comparison.gated_iterations import (
     FAT_TREE,
     NETWORKS,
     PACKET_PORTS,

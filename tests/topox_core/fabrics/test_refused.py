@@ -16,8 +16,8 @@ from topox_core.fabrics.controllers.one_collective import OneCollective
 from topox_core.fabrics.crossover.verdict import verdict
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Layout
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
 
 JOB = graph(transfer("a", 0, 1, 1.0), compute("long", 0, 50.0))

@@ -14,7 +14,7 @@ from topox_core.fabrics.crossover.passed_plans import MAX_MS, NEAR, DelayBounds,
 from topox_core.fabrics.crossover.verdict import RIVALS, Bracket, Verdict, verdict, with_plans
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.run import JobRequest
-from topox_core.model.lowering.choices import Lowering
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task
 from topox_core.schedule.settings import Settings
 

@@ -31,7 +31,7 @@ from topox_core import figures
 from topox_core.claims.cells import Cell
 from topox_core.economics.comparison import Running, curves, tornado as swings_of, year_of
 from topox_core.fabrics.comparison.compare import compare
-from topox_core.fabrics.controllers.gated_iterations import FAT_TREE, REGIONAL, GatedNetwork
+from topox_core.fabrics.comparison.gated_iterations import FAT_TREE, REGIONAL, GatedNetwork
 from topox_core.fabrics.controllers.one_collective import OneCollective
 from topox_core.fabrics.crossover.map_run import MapPicture
 from topox_core.fabrics.crossover.sweep import Axes, MapOutcome, Point

@@ -23,13 +23,6 @@ from topox_core.labs.generators.catalogue import generator
 from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import changes_a_slot, slot_state
 from topox_core.schedule.results.result import TracePoint
-from topox_core.schedule.results.source import (
-    ENGINES as ENGINE_SOURCES,
-    LOADS,
-    LOCAL_SEARCH,
-    PROPAGATION,
-    TraceSource,
-)
 from topox_core.schedule.results.story import (
     ENGINES,
     Contestant,
@@ -37,6 +30,13 @@ from topox_core.schedule.results.story import (
     proof_of,
     race_finding,
     summary_sentence,
+)
+from topox_core.schedule.source import (
+    ENGINES as ENGINE_SOURCES,
+    LOADS,
+    LOCAL_SEARCH,
+    PROPAGATION,
+    TraceSource,
 )
 from topox_core.text.numbers import apart
 

@@ -38,8 +38,8 @@ from topox_core.model.execution import (
     slots,
 )
 from topox_core.model.facts import facts
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import durations_ms, latency_ms, work_bytes
 from topox_core.schedule.settings import Settings

@@ -15,7 +15,6 @@ from tests.refusal import refusal
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.arrays.passes import topological_order
 from topox_core.model.lowering.algorithm_choice import distinct_rings
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.collective_steps import (
     ALGORITHMS,
     Shape,
@@ -25,6 +24,7 @@ from topox_core.model.lowering.collective_steps import (
     step_list,
 )
 from topox_core.model.lowering.lowering import MAX_TRANSFERS, lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import BARRIER, TRANSFER, TransferGraph
 

@@ -62,7 +62,7 @@ from topox_core.papers.topoopt_jobs import (
     network,
     shared_iterations_ms,
 )
-from topox_core.runs.executor import executor_for
+from topox_core.runs.cells import executor_for
 from topox_core.runs.run import finish, never
 from topox_core.schedule.planning.replay import released_unrounded
 from topox_core.schedule.settings import Settings

@@ -16,9 +16,9 @@ from tests.refusal import refusal
 from tests.topox_core.runs.cells_to_run import begun, noted, number, scaled, times_begun
 from tests.topox_core.runs.test_run import copied_package
 from topox_core import __version__
-from topox_core.runs.cells import CellsRun
+from topox_core.runs.cells import SCHEDULER_VARIABLE, CellsRun, executor_for
 from topox_core.runs.dask_executor import SCATTERED_BYTES, DaskExecutor
-from topox_core.runs.executor import SCHEDULER_VARIABLE, LocalExecutor, Shared, executor_for
+from topox_core.runs.executor import LocalExecutor, Shared
 from topox_core.runs.run import finish
 
 

@@ -14,8 +14,8 @@ from tests.topox_core.schedule.problem_builder import one_after_another
 from topox_core.schedule.circuits.held_ports import Solution, held_back
 from topox_core.schedule.engines import engine
 from topox_core.schedule.engines.engine import Answer, Failed, Limits, Progress
-from topox_core.schedule.rcpsp.problem import Problem
-from topox_core.schedule.results.source import TraceSource
+from topox_core.schedule.problem import Problem
+from topox_core.schedule.source import TraceSource
 
 ROOT = Path(__file__).resolve().parents[3]
 READY, SLEEP = pickle.dumps(engine.READY), "time.sleep(600)"

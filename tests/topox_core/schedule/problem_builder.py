@@ -16,7 +16,7 @@ from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.circuits.held_ports import NOT_CARRIED, Solution, carried_tasks
 from topox_core.schedule.planning.local_search import LocalSearch
 from topox_core.schedule.planning.planner import Planner, SchedulePlan
-from topox_core.schedule.rcpsp.problem import Problem, SwitchNetwork
+from topox_core.schedule.problem import Problem, SwitchNetwork
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.topox_core.schedule.problem_builder import Fabric, predecessors, random_problem
 from topox_core.schedule.circuits.held_ports import with_set_ups
-from topox_core.schedule.rcpsp.problem import Problem
+from topox_core.schedule.problem import Problem
 
 Place = tuple[Any, ...]
 

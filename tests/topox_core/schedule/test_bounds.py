@@ -27,25 +27,25 @@ from tests.topox_core.small_graphs import (
     random_graph,
     transfer,
 )
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.transfer_graph import TRANSFER, durations_ms
 from topox_core.schedule.bounds.ancestor_bounds import (
     ancestor_bound,
     ancestor_heads_and_tails,
 )
 from topox_core.schedule.bounds.best_bound import best_bound
-from topox_core.schedule.bounds.propagation import Propagator, raise_bounds, raised_bound
+from topox_core.schedule.bounds.propagation import Propagator, raised_bound
 from topox_core.schedule.bounds.unrounded import circuit_bound
 from topox_core.schedule.bounds.windows import clocks, critical_path, windows
 from topox_core.schedule.circuits.held_ports import with_set_ups
-from topox_core.schedule.engines.best_known import initially_known
+from topox_core.schedule.engines.best_known import initially_known, raise_bounds
 from topox_core.schedule.engines.engine import Limits
 from topox_core.schedule.engines.printed import solve_printed
 from topox_core.schedule.kernels.propagation import Constraints, energy
 from topox_core.schedule.kernels.tasks import Precedence
 from topox_core.schedule.planning.planner import Planner
-from topox_core.schedule.rcpsp.problem import Problem
+from topox_core.schedule.problem import Problem
 from topox_core.schedule.rcpsp.psplib import read_psplib
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve

@@ -37,8 +37,8 @@ from topox_core.schedule.engines.highs import solve_highs
 from topox_core.schedule.engines.printed import solve_printed
 from topox_core.schedule.planning.list_scheduler import serial_schedule
 from topox_core.schedule.planning.planner import prepare
+from topox_core.schedule.problem import Problem
 from topox_core.schedule.rcpsp.feasibility import violation
-from topox_core.schedule.rcpsp.problem import Problem
 from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import Settings
 

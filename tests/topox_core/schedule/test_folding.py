@@ -27,8 +27,8 @@ from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.planning import planner as planning
 from topox_core.schedule.planning.fold import fold
 from topox_core.schedule.planning.planner import Planner, SchedulePlan, prepare
+from topox_core.schedule.problem import Problem
 from topox_core.schedule.rcpsp.feasibility import violation
-from topox_core.schedule.rcpsp.problem import Problem
 from topox_core.schedule.results.report import to_result
 from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import Settings

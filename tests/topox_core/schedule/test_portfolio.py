@@ -24,11 +24,11 @@ from topox_core.schedule.engines.engine import Limits, Progress
 from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.planning.list_scheduler import serial_schedule
 from topox_core.schedule.planning.planner import Planner, SchedulePlan
-from topox_core.schedule.planning.portfolio import Portfolio, Team
-from topox_core.schedule.planning.proof import root_phase
+from topox_core.schedule.problem import Problem
+from topox_core.schedule.race.portfolio import Portfolio, Team
+from topox_core.schedule.race.proof import root_phase
 from topox_core.schedule.rcpsp.feasibility import violation
-from topox_core.schedule.rcpsp.problem import Problem
-from topox_core.schedule.results.source import TraceSource
+from topox_core.schedule.source import TraceSource
 
 
 def first_plan(planner: Planner, idle: int = 0) -> SchedulePlan:

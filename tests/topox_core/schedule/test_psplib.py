@@ -10,8 +10,8 @@ from topox_core.schedule.engines.engine import Limits
 from topox_core.schedule.engines.highs import solve_highs
 from topox_core.schedule.planning.local_search import LocalSearch
 from topox_core.schedule.planning.planner import Planner
+from topox_core.schedule.problem import Problem
 from topox_core.schedule.rcpsp.feasibility import violation
-from topox_core.schedule.rcpsp.problem import Problem
 from topox_core.schedule.rcpsp.psplib import read_psplib
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve_problem

@@ -21,8 +21,8 @@ from topox_core.errors import InputError
 from topox_core.fabrics.planning.scheduled import run_scheduled, schedule
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import durations_ms
 from topox_core.papers.table_iii_runs import TABLE, lowered
@@ -39,8 +39,8 @@ from topox_core.schedule.planning.fine_clock import (
     fine_problem,
 )
 from topox_core.schedule.planning.planner import prepare
-from topox_core.schedule.planning.portfolio import Portfolio
 from topox_core.schedule.planning.replay import replay
+from topox_core.schedule.race.portfolio import Portfolio
 from topox_core.schedule.rcpsp.feasibility import violation
 from topox_core.schedule.rcpsp.reduction import ceil_units, reduce
 from topox_core.schedule.results.result_file import to_record

@@ -21,6 +21,11 @@ from topox_core.check.checker import check
 from topox_core.errors import InputError
 from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.bounds.windows import windows
+from topox_core.schedule.circuits.disjunctions import (
+    may_be_few,
+    neighbourhoods_fit,
+    pairs_in_turn,
+)
 from topox_core.schedule.circuits.held_ports import (
     Solution,
     changed_rows,
@@ -29,11 +34,6 @@ from topox_core.schedule.circuits.held_ports import (
     with_set_ups,
 )
 from topox_core.schedule.engines import highs
-from topox_core.schedule.engines.disjunctions import (
-    may_be_few,
-    neighbourhoods_fit,
-    pairs_in_turn,
-)
 from topox_core.schedule.engines.engine import Limits
 from topox_core.schedule.engines.highs import solve_highs
 from topox_core.schedule.kernels.parallel import parallel
@@ -45,8 +45,8 @@ from topox_core.schedule.planning.planner import Planner, SchedulePlan, prepare
 from topox_core.schedule.rcpsp.feasibility import violation
 from topox_core.schedule.results.report import to_result
 from topox_core.schedule.results.result_file import to_record
-from topox_core.schedule.results.source import TraceSource
 from topox_core.schedule.settings import Settings
+from topox_core.schedule.source import TraceSource
 
 FABRICS = (
     Fabric(servers=4, switches=2, ports_per_server=2),

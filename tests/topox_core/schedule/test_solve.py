@@ -29,7 +29,7 @@ from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering.choices import Lowering
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task
 from topox_core.schedule.engines import solver_process
 from topox_core.schedule.engines.waiting_workers import start_worker

@@ -33,8 +33,8 @@ from topox_core.schedule.engines.waiting_workers import (
     worker_of,
 )
 from topox_core.schedule.planning.list_scheduler import serial_schedule
+from topox_core.schedule.problem import Problem
 from topox_core.schedule.rcpsp.feasibility import violation
-from topox_core.schedule.rcpsp.problem import Problem
 
 WORKER = (sys.executable, "-m", "topox_core.worker")
 EASY = random_problem(104, Fabric(servers=3, half_duplex=True), tasks=9, density=0.12)

@@ -16,11 +16,11 @@ from tests.topox_core.training.reference_jobs import R1
 from topox_core.fabrics.comparison.compare import compare
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.task_graph import Task
+from topox_core.strategy.co_optimisation import co_optimise
 from topox_core.strategy.fabric_table import StrategyTable, strategy_table, table_sentence
 from topox_core.strategy.models import named
 from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
 from topox_core.strategy.plans import LISTED, best_plans, jobs, timed
-from topox_core.strategy.search.co_optimisation import co_optimise
 from topox_core.strategy.search.moves import SearchSettings
 from topox_core.strategy.strategy import Placement, Strategy, load_strategy
 from topox_core.training.costs.memory import memory

@@ -16,8 +16,8 @@ from tests.topox_core.tdm.test_check import FORMS, made
 from topox_core.check.round import demands
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Execution
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER
 from topox_core.tdm.mixes.from_graph import (

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from topox_core.model.lowering.choices import Lowering
+from topox_core.model.lowering_choices import Lowering
 from topox_core.schedule.settings import FREE
 from topox_core.text.choices import chosen_words
 from topox_core.text.glossary import (

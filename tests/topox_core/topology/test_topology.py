@@ -15,8 +15,8 @@ from tests.refusal import refusal
 from tests.topox_core.small_graphs import GBIT_MS, compute, graph, transfer
 from topox_core.cli.main import main
 from topox_core.io.task_graph_file import dump_graph_json, load_graph
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import Task
 from topox_core.topology.finder import (
     VARIANTS,

@@ -23,7 +23,7 @@ from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.io.task_graph_file import check_fits, dump_graph_json, load_graph
 from topox_core.model.cluster import Cluster
 from topox_core.model.facts import facts
-from topox_core.model.lowering.choices import Lowering
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import COMPUTE_KINDS, Task, TaskGraph
 from topox_core.model.transfer_graph import transfer_ms
 from topox_core.schedule.settings import Settings

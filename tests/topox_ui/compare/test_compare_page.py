@@ -25,7 +25,7 @@ from tests.topox_ui.conftest import (
 from tools.make_answers import first_visit
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.fabrics.comparison.compare import compare, run_with_best_lowering
-from topox_core.fabrics.controllers.gated_iterations import (
+from topox_core.fabrics.comparison.gated_iterations import (
     FAT_TREE,
     NETWORKS,
     REGIONAL,

@@ -9,9 +9,9 @@ from topox_core.economics.clusters import cluster_bill, same_cost_nic_gbps
 from topox_core.economics.networks import Bill
 from topox_core.economics.price_sets import Catalogue
 from topox_core.errors import InputError, refuse_if
-from topox_core.fabrics.fixed.fixed_beside import FIXED, fixed_run
 from topox_core.fabrics.fluid.simulator import Stopped, go_on
 from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.planning.fixed_beside import FIXED, fixed_run
 from topox_core.fabrics.planning.lowering_search import Case, fastest_run, run_over_every
 from topox_core.fabrics.planning.scheduled import freely_scheduled
 from topox_core.fabrics.registry import ENTRIES, FABRICS, USUAL, fabric

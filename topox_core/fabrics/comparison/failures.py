@@ -19,8 +19,8 @@ from topox_core.fabrics.fluid.links import static_layout
 from topox_core.fabrics.registry import FABRICS, SPOKEN
 from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest
 from topox_core.model.execution import Execution, Layout
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.transfer_graph import TransferGraph
 from topox_core.schedule.planning.rebooking import LostPort, rebooked
 from topox_core.text.numbers import time

@@ -16,8 +16,8 @@ from topox_core.fabrics.planning.lowering_search import Case, choices
 from topox_core.fabrics.run import FabricRequest, JobRequest
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.transfer_graph import FloatArray, TransferGraph
 from topox_core.runs.latest import Latest
 from topox_core.schedule.bounds.open_bound import open_bound
@@ -25,7 +25,7 @@ from topox_core.schedule.bounds.unrounded import Bound, circuit_bound
 from topox_core.schedule.planning.fine_clock import continuous_bound
 from topox_core.schedule.planning.replay import replayed_on_circuits
 from topox_core.schedule.results.result import MET, ClassBound, Result, TracePoint
-from topox_core.schedule.results.source import LOADS, TraceSource
+from topox_core.schedule.source import LOADS, TraceSource
 from topox_core.text.numbers import delay_label
 
 # Jobs that are kept, and plans of each; the oldest make place.

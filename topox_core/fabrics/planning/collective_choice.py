@@ -26,9 +26,9 @@ from topox_core.model.lowering.algorithm_choice import (
     on_rings,
     step_transfers,
 )
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.collective_steps import ALGORITHMS, divisor_near_root
 from topox_core.model.lowering.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import COLLECTIVE_KINDS, Task, TaskGraph
 from topox_core.model.transfer_graph import TransferGraph, transfer_ms
 from topox_core.runs.run import never

@@ -24,14 +24,14 @@ from topox_core.model.lowering.algorithm_choice import (
     distinct_rings,
     on_rings,
 )
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.lowering import lower, transfers_of
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.transfer_graph import TransferGraph
 from topox_core.schedule.bounds.open_bound import Way, open_bound
 from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.results.result import MET, FixedCircuits, Result
-from topox_core.schedule.results.source import LOADS
 from topox_core.schedule.settings import Settings
+from topox_core.schedule.source import LOADS
 
 # What runs on fixed circuits and on the ideal switch; the other fabrics that choose change circuits.
 WAYS: dict[str, Way] = {"static": "fixed", "static_graph": "fixed", "ideal": "packets"}

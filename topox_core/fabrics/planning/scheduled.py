@@ -12,7 +12,8 @@ import numpy as np
 from topox_core.compiled import working_s
 from topox_core.fabrics.controllers.circuits import Profile, run_provisioned
 from topox_core.fabrics.controllers.phases import phased, run_phased
-from topox_core.fabrics.fixed.fixed_beside import (
+from topox_core.fabrics.fluid.simulator import go_on
+from topox_core.fabrics.planning.fixed_beside import (
     FixedBeside,
     beside_first_fixed,
     beside_fixed,
@@ -20,7 +21,6 @@ from topox_core.fabrics.fixed.fixed_beside import (
     stays_fixed,
     with_fixed,
 )
-from topox_core.fabrics.fluid.simulator import go_on
 from topox_core.fabrics.planning.lowering_search import (
     MAX_NODES,
     Case,
@@ -40,14 +40,14 @@ from topox_core.runs.run import Stop, never
 from topox_core.schedule.bounds.unrounded import Bound, circuit_bound
 from topox_core.schedule.circuits.held_ports import Booking
 from topox_core.schedule.planning.planner import Prepared, SchedulePlan
-from topox_core.schedule.planning.proof import Proof
 from topox_core.schedule.planning.replay import Replay, first_ms, starts_in_order
-from topox_core.schedule.rcpsp.problem import Int
+from topox_core.schedule.problem import Int
+from topox_core.schedule.race.proof import Proof
 from topox_core.schedule.rcpsp.reduction import Reduction, reduce
 from topox_core.schedule.results.result import Result
-from topox_core.schedule.results.source import TraceSource
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import OnPoint, prove as prove_with, solve
+from topox_core.schedule.source import TraceSource
 
 
 def run_in_collective(request: FabricRequest, stop: Stop) -> FabricRun:

@@ -23,8 +23,8 @@ from topox_core.figures.template import (
 )
 from topox_core.model.arrays.groups import by_key
 from topox_core.schedule.results.result import TracePoint
-from topox_core.schedule.results.source import Family
 from topox_core.schedule.results.story import ENGINES, FAMILY_WORDS, Contestant, Event, events_of
+from topox_core.schedule.source import Family
 from topox_core.text.numbers import STOPPED_BY, apart, seconds, short
 
 GLYPHS: dict[Family, str] = {

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
-from topox_core.fabrics.controllers.gated_iterations import (
+from topox_core.fabrics.comparison.gated_iterations import (
     FAT_TREE,
     NETWORKS,
     OVERSUBSCRIBED,

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.model.transfer_graph import FloatArray
-
 Whole = NDArray[np.integer[Any]]
 Times = NDArray[Any]  # whole slots, or milliseconds
+Floats = NDArray[np.float64]
 
 
 class Line(NamedTuple):
@@ -42,13 +41,13 @@ class Line(NamedTuple):
         return Line(order, start, end, np.concatenate((start[:1] - 1, reach[:-1])))
 
 
-def added_ms(group: Whole, start_ms: FloatArray, end_ms: FloatArray) -> FloatArray:
+def added_ms(group: Whole, start_ms: Floats, end_ms: Floats) -> Floats:
     """Return what each interval adds to the time that those of its group cover."""
     line, added = Line.of(group, start_ms, end_ms), np.zeros(len(group))
     added[line.order] = np.clip(line.end - np.maximum(line.start, line.before), 0.0, None)
     return added
 
 
-def covered_ms(group: Whole, start_ms: FloatArray, end_ms: FloatArray) -> float:
+def covered_ms(group: Whole, start_ms: Floats, end_ms: Floats) -> float:
     """Return the time covered by intervals, summed over groups; overlap within a group counts once."""
     return float(added_ms(group, start_ms, end_ms).sum())

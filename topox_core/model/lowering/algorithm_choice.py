@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 from topox_core.errors import InputError, refuse_if, shown
 from topox_core.io.limits import number_in
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.collective_steps import (
     ALGORITHMS,
     PARAMETERS,
@@ -29,6 +28,7 @@ from topox_core.model.lowering.collective_steps import (
     is_power_of_two,
     step_list,
 )
+from topox_core.model.lowering_choices import Lowering
 
 RING_KINDS = ("all_reduce", "all_gather", "reduce_scatter")
 RING = "ring"  # the algorithm of these kinds whose rings may have any stride

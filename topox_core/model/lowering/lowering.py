@@ -25,7 +25,7 @@ from topox_core.model.lowering.algorithm_choice import (
     step_transfers,
     transfer_count,
 )
-from topox_core.model.lowering.choices import Lowering
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import (
     COLLECTIVE_KINDS,
     COMPUTE_KINDS,

@@ -8,7 +8,7 @@ import numpy as np
 from topox_core.demand.planning import lower_bound, plan_demand
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.fabrics.comparison.compare import run_one, run_with_best_lowering
-from topox_core.fabrics.controllers.gated_iterations import (
+from topox_core.fabrics.comparison.gated_iterations import (
     FAT_TREE,
     OVERSUBSCRIBED,
     REGIONAL,

@@ -6,7 +6,7 @@ from topox_core.model.arrays.csr import pointer_of
 from topox_core.schedule.bounds.best_bound import Bound, load_bounds
 from topox_core.schedule.kernels.ancestors import Uses, ancestor_heads
 from topox_core.schedule.kernels.tasks import Precedence
-from topox_core.schedule.rcpsp.problem import Int, Problem
+from topox_core.schedule.problem import Int, Problem
 
 # Ancestors counted for every task of a problem with set-ups, and up to how many tasks.
 NEAR, NEAR_TASKS = 1_000, 2_000

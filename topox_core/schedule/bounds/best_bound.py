@@ -13,7 +13,7 @@ from topox_core.schedule.bounds.unrounded import (
     path_in_words,
 )
 from topox_core.schedule.kernels.loads import pair_load_bound
-from topox_core.schedule.rcpsp.problem import Int, Problem
+from topox_core.schedule.problem import Int, Problem
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,8 @@
 """Windows narrowed by propagation, and the lower bounds that follow where nothing is left of them.
 
-With heads and tails that is what every exact engine does first: raise the bound without search, and
-narrow the windows of what is left.
+With heads and tails that is what every exact engine does first: ``engines/best_known.py``.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,13 +11,7 @@ import numpy as np
 
 from topox_core.model.arrays.csr import grouped, pointer_of
 from topox_core.runs.run import AfterSeconds, Stop, any_of, never
-from topox_core.schedule.bounds.ancestor_bounds import (
-    ancestor_bound,
-    ancestor_heads_and_tails,
-    near_of,
-)
-from topox_core.schedule.bounds.windows import Windows, clocks, step_of, windows
-from topox_core.schedule.engines.best_known import BestKnown
+from topox_core.schedule.bounds.windows import Windows, windows
 from topox_core.schedule.kernels.propagation import (
     Constraints,
     Room,
@@ -27,9 +19,7 @@ from topox_core.schedule.kernels.propagation import (
     shave,
 )
 from topox_core.schedule.kernels.tasks import Precedence
-from topox_core.schedule.rcpsp.problem import Int, Problem
-from topox_core.schedule.results.source import HEADS_AND_TAILS, PROPAGATION
-from topox_core.schedule.settings import TIME
+from topox_core.schedule.problem import Int, Problem
 
 # Single starts of larger problems are not tried: a pass would take longer than it saves.
 SHAVED_TASKS = 4000
@@ -39,9 +29,6 @@ MAX_MOMENTS = 20_000
 # Energetic reasoning: for resources with up to so many tasks, in windows and in trials of starts.
 ENERGY_TASKS, TRIAL_ENERGY_TASKS = 1000, 150
 PASSES = 3
-PROPAGATION_BY = "propagation: no shorter schedule fits its time windows"
-# Ancestors counted at first, by how much more next, and how much longer that takes.
-FIRST_NEAR, GROWTH, LONGER = 100, 4, 3
 
 
 @dataclass(frozen=True)
@@ -169,90 +156,3 @@ def raised_bound(
             else:
                 open_, jump = length, max(step, (length - bound) // 2 // step * step)
     return bound
-
-
-def raise_bounds(known: BestKnown, stop: Stop) -> None:
-    """Raise the bound by cones of ancestors, then by propagation within the heads and tails that they give."""
-    if not known.close_enough:
-        _by_cones(known, stop)
-        _by_propagation(known, _share(known.problem.n, known.left_s) * known.left_s, stop)
-
-
-def _share(tasks: int, left_s: float) -> float:
-    """Return the share of the time for bounds by propagation: of many tasks more where all can be tried, less where not."""
-    if not SMALL_TASKS < tasks <= SHAVED_TASKS:
-        return TIME.propagation_share
-    return (
-        TIME.propagation_many_share
-        if TIME.propagation_share * left_s >= TIME.many_s_per_task * tasks
-        else TIME.propagation_short_share
-    )
-
-
-def raise_bounds_with_set_ups(known: BestKnown, stop: Stop) -> None:
-    """Raise the bound by heads and tails that count set-ups, then by propagation within them."""
-    _count_ancestors(known, near_of(known.problem, FIRST_NEAR))
-    _by_propagation(known, min(TIME.set_up_bounds_s, TIME.propagation_share * known.left_s), stop)
-
-
-def _by_propagation(known: BestKnown, seconds: float, stop: Stop) -> None:
-    """Raise the bound for so many seconds by propagation, within heads and tails that are known."""
-    propagator = Propagator(known.problem)
-    if known.close_enough or not propagator.worthwhile(known.makespan):
-        return
-    step = step_of(known.problem, clocks(known.problem))
-    raised_bound(
-        propagator,
-        -(-known.bound // step) * step,
-        lambda: known.makespan,
-        step,
-        seconds,
-        stop,
-        lambda bound: known.raise_bound(bound, PROPAGATION, PROPAGATION_BY),
-        known.counted,
-    )
-
-
-def _by_cones(known: BestKnown, stop: Stop) -> None:
-    """Count more and more ancestors while that takes a fair share of the time."""
-    near = FIRST_NEAR
-    while not stop() and not known.close_enough:
-        began = time.monotonic()
-        _count_ancestors(known, near)
-        took = time.monotonic() - began
-        if near >= known.problem.n or LONGER * took > TIME.ancestors_share * known.left_s:
-            break
-        near *= GROWTH
-
-
-def _count_ancestors(known: BestKnown, near: int) -> None:
-    """Raise heads and tails by so many ancestors of each task, set-ups included, and the bound by them."""
-    problem, dark = known.problem, known.problem.dark_ticks or 0
-    known.counted = ancestor_heads_and_tails(problem, clocks(problem), near, dark, known.counted)
-    bound = ancestor_bound(problem, *known.counted, known.bound, dark // problem.ticks_per_slot)
-    if bound is not None:
-        known.raise_bound(bound.ticks, HEADS_AND_TAILS, bound.text)
-
-
-def narrow_windows(
-    known: BestKnown, horizon: int, stop: Stop, thorough: bool = True
-) -> Windows | None:
-    """Return windows of schedules that end by the horizon (ticks), as narrow as is cheap; None if there are none.
-
-    ``thorough`` tries single starts as well (shaving).
-    """
-    problem = known.problem
-    given, propagator = windows(problem, horizon, known.counted), Propagator(problem)
-    if (given.earliest > given.latest).any():
-        return None
-    if not propagator.worthwhile(horizon):
-        return given
-    if not thorough or not propagator.shaves:
-        return propagator.propagated(given, horizon)
-    deadline = time.monotonic() + TIME.windows_share * known.left_s
-    return propagator.propagated(
-        given,
-        horizon,
-        True,
-        lambda: stop() or time.monotonic() >= deadline,
-    )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from topox_core.model.arrays.passes import heads, tails
-from topox_core.schedule.rcpsp.problem import Int, Problem
+from topox_core.schedule.problem import Int, Problem
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from topox_core.model.arrays.csr import Whole, entries_of, grouped
 from topox_core.model.arrays.intervals import Line
 from topox_core.model.execution import Circuits, PortsHeld
 from topox_core.schedule.kernels.colouring import colour_slots
+from topox_core.schedule.problem import Int, Int32, Problem, SwitchNetwork
 from topox_core.schedule.rcpsp.feasibility import first_overfull, violation
-from topox_core.schedule.rcpsp.problem import Int, Int32, Problem, SwitchNetwork
 
 NOT_CARRIED = -1
 

@@ -8,23 +8,24 @@ from collections.abc import Callable
 
 from topox_core.errors import refuse_if
 from topox_core.runs.run import AfterSeconds, Stop, never
-from topox_core.schedule.bounds.propagation import (
-    PROPAGATION_BY,
-    narrow_windows,
-    raise_bounds,
-    raise_bounds_with_set_ups,
-)
 from topox_core.schedule.bounds.windows import Windows
-from topox_core.schedule.engines.best_known import BestKnown, initially_known
-from topox_core.schedule.engines.cpsat_model import Model, refuse
-from topox_core.schedule.engines.cpsat_set_ups import SetUpModel
-from topox_core.schedule.engines.disjunctions import (
+from topox_core.schedule.circuits.disjunctions import (
     MAX_DISJUNCTIONS,
     WHOLE_TASKS,
     may_be_few,
     neighbourhoods_fit,
     pairs_within,
 )
+from topox_core.schedule.engines.best_known import (
+    PROPAGATION_BY,
+    BestKnown,
+    initially_known,
+    narrow_windows,
+    raise_bounds,
+    raise_bounds_with_set_ups,
+)
+from topox_core.schedule.engines.cpsat_model import Model, refuse
+from topox_core.schedule.engines.cpsat_set_ups import SetUpModel
 from topox_core.schedule.engines.engine import (
     Answer,
     Limits,
@@ -32,9 +33,9 @@ from topox_core.schedule.engines.engine import (
     OnProgress,
 )
 from topox_core.schedule.engines.set_up_neighbourhoods import search_with_set_ups
-from topox_core.schedule.rcpsp.problem import Problem
-from topox_core.schedule.results.source import ENGINES, PROPAGATION
+from topox_core.schedule.problem import Problem
 from topox_core.schedule.settings import TIME
+from topox_core.schedule.source import ENGINES, PROPAGATION
 
 SOURCE = ENGINES["cpsat"]
 BOUND_BY = "constraint search (CP-SAT)"

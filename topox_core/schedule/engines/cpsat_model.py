@@ -16,10 +16,10 @@ from topox_core.errors import refuse_if
 from topox_core.model.arrays.csr import row_of_entry
 from topox_core.runs.run import Stop
 from topox_core.schedule.bounds.windows import Windows
+from topox_core.schedule.circuits.disjunctions import LEARNING_TASKS, Pair
 from topox_core.schedule.circuits.held_ports import Solution
-from topox_core.schedule.engines.disjunctions import LEARNING_TASKS, Pair
 from topox_core.schedule.engines.engine import Ended, Limits
-from topox_core.schedule.rcpsp.problem import Int, Int32, Problem
+from topox_core.schedule.problem import Int, Int32, Problem
 
 MAX_INTERVALS = 120_000
 ASKING_S = 0.05  # how often a running solve is asked whether to stop

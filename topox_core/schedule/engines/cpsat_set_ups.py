@@ -13,6 +13,7 @@ from ortools.sat.python import cp_model
 
 from topox_core.runs.run import Stop
 from topox_core.schedule.bounds.windows import Windows
+from topox_core.schedule.circuits.disjunctions import Pair, Side, pairs_within, sides_of
 from topox_core.schedule.circuits.held_ports import (
     NOT_CARRIED,
     Solution,
@@ -21,9 +22,8 @@ from topox_core.schedule.circuits.held_ports import (
     solution_violation,
 )
 from topox_core.schedule.engines.cpsat_model import Choice, Model, Value
-from topox_core.schedule.engines.disjunctions import Pair, Side, pairs_within, sides_of
 from topox_core.schedule.engines.engine import Ended, Limits
-from topox_core.schedule.rcpsp.problem import Int32, Problem
+from topox_core.schedule.problem import Int32, Problem
 
 End = tuple[int, bool]  # a transfer, and whether at its source
 

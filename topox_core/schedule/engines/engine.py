@@ -12,15 +12,12 @@ from typing import Literal, Protocol
 
 from topox_core.runs.run import Stop, never
 from topox_core.schedule.circuits.held_ports import Solution
-from topox_core.schedule.rcpsp.problem import Problem
-from topox_core.schedule.results.source import TraceSource
+from topox_core.schedule.problem import Problem
+from topox_core.schedule.source import StoppedBy, TraceSource
 
-Status = Literal["optimal", "feasible", "infeasible", "unknown"]
-# ``lowering``: a proof for the rings and algorithms that were chosen, not for all that may be.
 LOADED, READY = "loaded", "ready"  # an engine is there, before it is asked; a request has been read
 # How the search of a model ended.
 Ended = Literal["optimal", "infeasible", "stopped"]
-StoppedBy = Literal["proof", "lowering", "time_limit", "gap", "cancelled", "heuristic", "failed"]
 
 
 @dataclass(frozen=True)

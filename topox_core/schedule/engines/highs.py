@@ -6,11 +6,16 @@ from dataclasses import dataclass
 
 from topox_core.errors import InputError
 from topox_core.runs.run import Stop, never
-from topox_core.schedule.bounds.propagation import PROPAGATION_BY, narrow_windows, raise_bounds
 from topox_core.schedule.bounds.windows import windows
 from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.engines import mip
-from topox_core.schedule.engines.best_known import BestKnown, initially_known
+from topox_core.schedule.engines.best_known import (
+    PROPAGATION_BY,
+    BestKnown,
+    initially_known,
+    narrow_windows,
+    raise_bounds,
+)
 from topox_core.schedule.engines.engine import (
     Answer,
     Ended,
@@ -19,9 +24,9 @@ from topox_core.schedule.engines.engine import (
     OnProgress,
 )
 from topox_core.schedule.engines.step_model import StepModel
-from topox_core.schedule.rcpsp.problem import Int, Problem
-from topox_core.schedule.results.source import ENGINES, PROPAGATION
+from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.settings import TIME
+from topox_core.schedule.source import ENGINES, PROPAGATION
 
 SOURCE = ENGINES["highs"]
 BOUND_BY = "branch and bound (HiGHS, step formulation)"

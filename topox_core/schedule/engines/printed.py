@@ -26,8 +26,8 @@ from topox_core.schedule.engines.engine import (
     OnProgress,
 )
 from topox_core.schedule.engines.highs import MipOfStarts
-from topox_core.schedule.rcpsp.problem import Int, Problem
-from topox_core.schedule.results.source import ENGINES
+from topox_core.schedule.problem import Int, Problem
+from topox_core.schedule.source import ENGINES
 
 SOURCE = ENGINES["printed"]
 BOUND_BY = "branch and bound (HiGHS, printed model)"

@@ -10,13 +10,13 @@ import numpy as np
 
 from topox_core.runs.run import never
 from topox_core.schedule.bounds.windows import Windows, windows
+from topox_core.schedule.circuits.disjunctions import Bools, pairs_in_turn
 from topox_core.schedule.circuits.held_ports import Solution, carried_tasks
 from topox_core.schedule.engines.best_known import BestKnown
 from topox_core.schedule.engines.cpsat_model import Choice, Model, Value
-from topox_core.schedule.engines.disjunctions import Bools, pairs_in_turn
-from topox_core.schedule.rcpsp.problem import Int32, Problem
-from topox_core.schedule.results.source import TraceSource
+from topox_core.schedule.problem import Int32, Problem
 from topox_core.schedule.settings import TIME
+from topox_core.schedule.source import TraceSource
 
 SOURCE = TraceSource("neighbourhoods", "CP-SAT neighbourhoods with set-ups")
 FREE_TASKS, FEWEST, MAX = 40, 10, 400

@@ -9,18 +9,10 @@ from dataclasses import replace
 from typing import TypeVar
 
 from topox_core.schedule.circuits.held_ports import Solution, solution_violation
-from topox_core.schedule.engines.engine import (
-    LOADED,
-    READY,
-    Answer,
-    Failed,
-    Limits,
-    Progress,
-    StoppedBy,
-)
+from topox_core.schedule.engines.engine import LOADED, READY, Answer, Failed, Limits, Progress
 from topox_core.schedule.engines.waiting_workers import close_pipe, start_worker, worker_of
-from topox_core.schedule.rcpsp.problem import Problem
-from topox_core.schedule.results.source import ENGINES
+from topox_core.schedule.problem import Problem
+from topox_core.schedule.source import ENGINES, StoppedBy
 
 # Asked to stop, or past its time limit, a solver gets this long to end by itself; HiGHS often does
 # not listen for seconds, and killing it loses nothing, because all it found has been told.

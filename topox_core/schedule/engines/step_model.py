@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from topox_core.model.arrays.csr import entries_of, pointer_of, ranges, row_of_entry
 from topox_core.schedule.bounds.windows import Windows, step_of
 from topox_core.schedule.engines.mip import Mip
-from topox_core.schedule.rcpsp.problem import Int, Problem
+from topox_core.schedule.problem import Int, Problem
 
 Floats = NDArray[np.float64]
 # Row, column and value of each entry; of rows that are as few as their upper limits.

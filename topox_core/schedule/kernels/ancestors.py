@@ -9,7 +9,7 @@ from topox_core.model.arrays.heap import Heap, pop, push
 from topox_core.model.arrays.loads import Load, load_bound
 from topox_core.schedule.kernels.loads import pair_load_bound
 from topox_core.schedule.kernels.tasks import Flags, Precedence
-from topox_core.schedule.rcpsp.problem import Int, Int32
+from topox_core.schedule.problem import Int, Int32
 
 DARK_THRESHOLDS = 12  # the same where circuits must be counted
 THRESHOLDS = 48  # head and tail thresholds tried for a resource of one cone

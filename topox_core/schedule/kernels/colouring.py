@@ -9,7 +9,7 @@ N_OCS * d_OCS meets eq. 7. Colour c stands for port ``c % k`` on switch ``c // k
 import numpy as np
 
 from topox_core.compiled import compiled
-from topox_core.schedule.rcpsp.problem import Int, Int32
+from topox_core.schedule.problem import Int, Int32
 
 
 @compiled

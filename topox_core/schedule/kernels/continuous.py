@@ -27,7 +27,7 @@ from topox_core.schedule.kernels.serial import (
     ready_at,
 )
 from topox_core.schedule.kernels.tasks import Tasks
-from topox_core.schedule.rcpsp.problem import Int, Int32
+from topox_core.schedule.problem import Int, Int32
 
 
 class Before(NamedTuple):

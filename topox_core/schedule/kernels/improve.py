@@ -14,7 +14,7 @@ from topox_core.schedule.kernels.continuous import (
 from topox_core.schedule.kernels.moves import CIRCUIT, MOVES, Float, Move, Neighbours, Random, moved
 from topox_core.schedule.kernels.serial import serial
 from topox_core.schedule.kernels.tasks import Tasks, by_key, by_time
-from topox_core.schedule.rcpsp.problem import Int, Int32
+from topox_core.schedule.problem import Int, Int32
 
 SEVERAL_FROM, MAX_MOVES = 5_000, 8  # tasks, from which on one move changes next to nothing; moves
 KEYS_A_SLOT = 64  # finer differences between keys than this are none

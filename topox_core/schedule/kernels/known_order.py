@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.compiled import compiled
-from topox_core.schedule.rcpsp.problem import Int, Int32
+from topox_core.schedule.problem import Int, Int32
 
 Float = NDArray[np.float64]
 NOBODY, AROUND = -1, -2

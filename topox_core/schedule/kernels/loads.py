@@ -5,7 +5,7 @@ import numpy as np
 from topox_core.compiled import compiled
 from topox_core.model.arrays.loads import Load, load_bound
 from topox_core.model.transfer_graph import FloatArray, IntArray
-from topox_core.schedule.rcpsp.problem import Int32
+from topox_core.schedule.problem import Int32
 
 
 @compiled

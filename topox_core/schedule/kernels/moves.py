@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from topox_core.compiled import compiled
 from topox_core.schedule.kernels.tasks import Tasks
-from topox_core.schedule.rcpsp.problem import Int, Int32
+from topox_core.schedule.problem import Int, Int32
 
 Float = NDArray[np.float64]
 Random = np.random.Generator

@@ -6,7 +6,7 @@ from topox_core.compiled import compiled
 from topox_core.model.arrays.heap import pop, push
 from topox_core.schedule.kernels.slots import lowest_bit
 from topox_core.schedule.kernels.tasks import Tasks
-from topox_core.schedule.rcpsp.problem import Int, Int32
+from topox_core.schedule.problem import Int, Int32
 
 _ONE = np.uint64(1)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from topox_core.compiled import compiled
 from topox_core.schedule.kernels.tasks import Flags, Precedence
-from topox_core.schedule.rcpsp.problem import Int, Int32
+from topox_core.schedule.problem import Int, Int32
 
 
 class Constraints(NamedTuple):

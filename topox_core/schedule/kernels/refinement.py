@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.compiled import compiled
-from topox_core.schedule.rcpsp.problem import Int, Int32
+from topox_core.schedule.problem import Int, Int32
 
 Colour = NDArray[np.uint64]
 

@@ -5,7 +5,7 @@ import numpy as np
 from topox_core.compiled import compiled, written_out
 from topox_core.schedule.kernels.slots import WORD, book, book_short, first_free, nothing_held
 from topox_core.schedule.kernels.tasks import Tasks
-from topox_core.schedule.rcpsp.problem import Int, Int32
+from topox_core.schedule.problem import Int, Int32
 
 FAR = 1 << 60  # past every slot
 NOTHING = -2  # no circuit at all

@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from topox_core.compiled import WITHOUT, compiled, compiled_in_place, written_out
-from topox_core.schedule.rcpsp.problem import Int, Int32
+from topox_core.schedule.problem import Int, Int32
 
 Bits = NDArray[np.uint64]
 WORD = 64

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from topox_core.compiled import compiled
 from topox_core.model.arrays.heap import pop, push
-from topox_core.schedule.rcpsp.problem import Int, Int32
+from topox_core.schedule.problem import Int, Int32
 
 Flags = NDArray[np.bool_]
 Key = NDArray[Any]
@@ -25,7 +25,7 @@ class Precedence(NamedTuple):
 
 
 class Tasks(NamedTuple):
-    """Arrays of a :class:`~topox_core.schedule.rcpsp.problem.Problem`; ``device_ptr`` says where a device's bookings begin.
+    """Arrays of a :class:`~topox_core.schedule.problem.Problem`; ``device_ptr`` says where a device's bookings begin.
 
     ``row`` and ``amount`` are what each task holds (CSR over tasks): rows of ports first, those of
     devices behind them. ``plain`` tells that every demand is for one circuit and no pair shares:

@@ -1,1 +1,1 @@
-"""From settings to a plan: list scheduling, finer clocks, rebooking, search and the engines beside the page."""
+"""From settings to a plan: list scheduling, finer clocks, rebooking, local search."""

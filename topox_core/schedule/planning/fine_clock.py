@@ -22,11 +22,11 @@ from topox_core.schedule.bounds.ancestor_bounds import (
 from topox_core.schedule.bounds.best_bound import Bound as TickBound, best_bound
 from topox_core.schedule.bounds.unrounded import Bound, chain_heads_and_tails, circuit_bound
 from topox_core.schedule.bounds.windows import clocks, coarsened
+from topox_core.schedule.circuits.disjunctions import cpsat_counts_set_ups
 from topox_core.schedule.circuits.held_ports import Booking
-from topox_core.schedule.engines.disjunctions import cpsat_counts_set_ups
 from topox_core.schedule.planning.planner import Planner, Prepared, SchedulePlan
 from topox_core.schedule.planning.replay import Replay, replay
-from topox_core.schedule.rcpsp.problem import Int, Problem
+from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.rcpsp.reduction import Reduction, without_clock
 from topox_core.schedule.settings import Settings
 

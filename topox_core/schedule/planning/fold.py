@@ -28,7 +28,7 @@ from topox_core.schedule.kernels.refinement import (
     joined,
     sweep,
 )
-from topox_core.schedule.rcpsp.problem import Int, Int32, Problem, SwitchNetwork
+from topox_core.schedule.problem import Int, Int32, Problem, SwitchNetwork
 
 FOLD_ABOVE = 500  # tasks; below, the whole is searched as fast
 MIN_RATIO = 3  # the quotient must be so many times smaller

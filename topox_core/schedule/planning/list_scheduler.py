@@ -30,9 +30,9 @@ from topox_core.schedule.kernels.continuous import (
 from topox_core.schedule.kernels.parallel import parallel
 from topox_core.schedule.kernels.serial import serial
 from topox_core.schedule.kernels.tasks import Tasks, by_rank, turned
+from topox_core.schedule.problem import Int, Int32, Problem, SwitchNetwork
 from topox_core.schedule.rcpsp.feasibility import impossible
-from topox_core.schedule.rcpsp.problem import Int, Int32, Problem, SwitchNetwork
-from topox_core.schedule.results.source import TraceSource
+from topox_core.schedule.source import TraceSource
 
 IMPROVEMENT_ROUNDS = 8
 RULES = {

@@ -21,9 +21,9 @@ from topox_core.schedule.kernels.moves import Neighbours
 from topox_core.schedule.kernels.tasks import by_time
 from topox_core.schedule.planning.list_scheduler import candidates
 from topox_core.schedule.planning.planner import Planner, SchedulePlan
-from topox_core.schedule.rcpsp.problem import Int, Int32, Problem
+from topox_core.schedule.problem import Int, Int32, Problem
 from topox_core.schedule.rcpsp.reduction import pairs_that_repeat
-from topox_core.schedule.results.source import LOCAL_SEARCH
+from topox_core.schedule.source import LOCAL_SEARCH
 
 CALL_S = 0.04  # about how long one call of the compiled loop lasts
 # Candidates of each search in the first round: few where schedules take long to come to rest, many

@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
+import numpy as np
+
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
+from topox_core.model.execution import Circuits, Execution
 from topox_core.model.lowering.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TransferGraph
@@ -24,6 +27,7 @@ from topox_core.schedule.circuits.held_ports import (
     Solution,
     booking_of,
     per_slot,
+    to_circuits,
 )
 from topox_core.schedule.planning.fold import FOLD_ABOVE, Folding, fold
 from topox_core.schedule.planning.list_scheduler import (
@@ -34,10 +38,10 @@ from topox_core.schedule.planning.list_scheduler import (
     candidates,
     ranked,
 )
-from topox_core.schedule.rcpsp.problem import Int, Problem
+from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.rcpsp.reduction import Reduction, reduce
-from topox_core.schedule.results.source import TraceSource
 from topox_core.schedule.settings import Settings
+from topox_core.schedule.source import TraceSource
 
 __all__ = [
     "Planner",
@@ -255,6 +259,22 @@ class Prepared:
         assert self.graph is not None
         assert self.cluster is not None
         return self.graph, self.cluster
+
+    def execution(self, plan: SchedulePlan) -> Execution | None:
+        """Return the execution that a plan describes, in ms; None for a bare problem."""
+        if self.graph is None or self.cluster is None:
+            return None
+        problem = self.reduction.problem
+        circuits = Circuits.none()
+        if plan.booking is not None:
+            circuits = to_circuits(problem, plan.booking, self.cluster.reconfiguration_ms)
+        return Execution(
+            graph=self.graph,
+            cluster=self.cluster,
+            start_ms=np.round(plan.start * problem.tick_ms, 9),
+            end_ms=np.round((plan.start + problem.duration) * problem.tick_ms, 9),
+            circuits=circuits,
+        )
 
 
 def prepare(graph: TaskGraph | TransferGraph, cluster: Cluster, settings: Settings) -> Prepared:

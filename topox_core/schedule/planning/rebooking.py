@@ -14,9 +14,8 @@ from topox_core.schedule.planning.fine_clock import FineClock
 from topox_core.schedule.planning.list_scheduler import PortGenerator
 from topox_core.schedule.planning.planner import prepare
 from topox_core.schedule.planning.replay import replayed_on_circuits
-from topox_core.schedule.results.report import to_execution
-from topox_core.schedule.results.source import ELSEWHERE
 from topox_core.schedule.settings import Settings
+from topox_core.schedule.source import ELSEWHERE
 
 # What a lost port holds, until long after every iteration.
 GONE, NEVER = NOTHING - 1, FAR >> 1
@@ -61,7 +60,7 @@ def rebooked(
     ports = PortGenerator.of(generator, dark, spare=len(lost))
     order = np.lexsort((ranks(graph.order), execution.start_ms)).astype(np.int32)
     plan, _ = ports.one_pass(order, ELSEWHERE, False, _without(ports, lost))
-    booked = to_execution(prepared, plan)
+    booked = prepared.execution(plan)
     assert booked is not None
     return replayed_on_circuits(booked, cluster, settings, rounded=settings.on_slots)
 

@@ -36,9 +36,9 @@ from topox_core.schedule.kernels.known_order import (
     orders_of,
 )
 from topox_core.schedule.planning.planner import Prepared, SchedulePlan
-from topox_core.schedule.rcpsp.problem import Int32
-from topox_core.schedule.results.source import ELSEWHERE, TraceSource
+from topox_core.schedule.problem import Int32
 from topox_core.schedule.settings import Settings
+from topox_core.schedule.source import ELSEWHERE, TraceSource
 
 ALIKE = 1e-9  # relative: times that differ by less are the same
 TIME_DIGITS = 9  # of times in ms that are compared

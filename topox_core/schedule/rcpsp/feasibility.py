@@ -4,7 +4,7 @@ import numpy as np
 
 from topox_core.model.arrays.csr import entries_of, row_of_entry
 from topox_core.model.arrays.intervals import Line
-from topox_core.schedule.rcpsp.problem import Int, Int32, Problem
+from topox_core.schedule.problem import Int, Int32, Problem
 
 
 def violation(problem: Problem, start: Int) -> str | None:

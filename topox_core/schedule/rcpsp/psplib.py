@@ -12,7 +12,7 @@ from topox_core.errors import InputError, refuse_if, shown
 from topox_core.io.content import decoded, whole
 from topox_core.io.limits import PSPLIB
 from topox_core.model.arrays.csr import flattened, transposed
-from topox_core.schedule.rcpsp.problem import Problem
+from topox_core.schedule.problem import Problem
 
 MAX_JOBS = PSPLIB.entries
 # A makespan is at most the sum of durations; keep that within a million ticks.

@@ -16,7 +16,7 @@ from topox_core.model.transfer_graph import (
     durations_ms,
 )
 from topox_core.schedule.bounds.best_bound import Bound, best_bound
-from topox_core.schedule.rcpsp.problem import Int, Int32, Problem, SwitchNetwork
+from topox_core.schedule.problem import Int, Int32, Problem, SwitchNetwork
 from topox_core.schedule.settings import Settings
 
 MAX_SLOTS = 1_000_000

@@ -2,34 +2,13 @@
 
 from dataclasses import replace
 
-import numpy as np
-
-from topox_core.model.execution import Circuits, Execution
 from topox_core.schedule.bounds.best_bound import best_bound
-from topox_core.schedule.circuits.held_ports import to_circuits
-from topox_core.schedule.engines.engine import StoppedBy
 from topox_core.schedule.planning.continuous import ContinuousPlans
 from topox_core.schedule.planning.planner import Prepared, SchedulePlan
-from topox_core.schedule.rcpsp.problem import Problem
+from topox_core.schedule.problem import Problem
 from topox_core.schedule.results.result import MET, ClassBound, Result, TracePoint
 from topox_core.schedule.settings import Settings
-
-
-def to_execution(prepared: Prepared, plan: SchedulePlan) -> Execution | None:
-    """Return the execution that a plan describes, in ms; None for a bare problem."""
-    if prepared.graph is None or prepared.cluster is None:
-        return None
-    problem = prepared.reduction.problem
-    circuits = Circuits.none()
-    if plan.booking is not None:
-        circuits = to_circuits(problem, plan.booking, prepared.cluster.reconfiguration_ms)
-    return Execution(
-        graph=prepared.graph,
-        cluster=prepared.cluster,
-        start_ms=np.round(plan.start * problem.tick_ms, 9),
-        end_ms=np.round((plan.start + problem.duration) * problem.tick_ms, 9),
-        circuits=circuits,
-    )
+from topox_core.schedule.source import StoppedBy
 
 
 def to_result(
@@ -62,7 +41,7 @@ def to_result(
         tick_ms=problem.tick_ms,
         rounding=round(reduction.rounding, 9),
         settings=replace(prepared.settings, clock="slots"),
-        execution=to_execution(prepared, plan),
+        execution=prepared.execution(plan),
         trace=trace,
         message=message,
         classes=(ClassBound(True, problem.ms(plan.makespan), problem.ms(bound)),),

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from topox_core.model.execution import Execution
-from topox_core.schedule.engines.engine import Status, StoppedBy
-from topox_core.schedule.results.source import LOADS, TraceSource
 from topox_core.schedule.settings import Settings
+from topox_core.schedule.source import LOADS, Status, StoppedBy, TraceSource
 
 MET = 1e-9  # of the makespan: a bound so close to it is met
 

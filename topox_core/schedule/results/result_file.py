@@ -12,8 +12,8 @@ from topox_core.errors import InputError, refuse_if, shown
 from topox_core.io.limits import check_one_of
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution, Layout, PathRates
-from topox_core.model.lowering.choices import Lowering
 from topox_core.model.lowering.lowering import lower
+from topox_core.model.lowering_choices import Lowering
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import (
     BARRIER,
@@ -28,11 +28,10 @@ from topox_core.schedule.circuits.standing import (
     places_of_circuits,
     total_rows,
 )
-from topox_core.schedule.engines.engine import StoppedBy
 from topox_core.schedule.planning.replay import first_ms
 from topox_core.schedule.results.result import ClassBound, Result, TracePoint
-from topox_core.schedule.results.source import ANOTHER_SOLVE
 from topox_core.schedule.settings import ENGINES, Settings
+from topox_core.schedule.source import ANOTHER_SOLVE, StoppedBy
 
 FORMAT, VERSION = "topox-schedule", 2
 # Who solved and for how long is no part of the question.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from topox_core.schedule.results.result import MET, ClassBound, Result, TracePoint, gap
-from topox_core.schedule.results.source import Family, TraceSource
+from topox_core.schedule.source import Family, TraceSource
 from topox_core.text.numbers import (
     STOPPED_BY,
     about_seconds,

@@ -7,8 +7,8 @@ from typing import Any
 
 from topox_core.errors import InputError, errors_in_file, needed, refuse_if
 from topox_core.io.limits import MAX_RANKS, RECORDING
-from topox_core.traces.assembly import CutLane, assemble
 from topox_core.traces.communication import Meta, meta_of
+from topox_core.traces.recorded.assembly import CutLane, assemble
 from topox_core.traces.recorded.kineto import read_kineto
 from topox_core.traces.recorded.matching import Clocks, Matched, align
 from topox_core.traces.recorded.recording import Recording, entries_of, waits_by_order

@@ -1,4 +1,4 @@
-"""What found a schedule or raised a bound: its family, and its name for people."""
+"""What found a schedule or raised a bound, its family and its name for people; how good an answer is, and why its solve ended."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Literal
 Family = Literal[
     "rules", "controllers", "passed", "fixed", "search", "neighbourhoods", "exact", "bounds"
 ]
+Status = Literal["optimal", "feasible", "infeasible", "unknown"]
+# ``lowering``: a proof for the rings and algorithms that were chosen, not for all that may be.
+StoppedBy = Literal["proof", "lowering", "time_limit", "gap", "cancelled", "heuristic", "failed"]
 
 
 @dataclass(frozen=True)

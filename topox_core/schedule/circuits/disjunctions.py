@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.circuits.held_ports import Solution, carried_tasks
-from topox_core.schedule.rcpsp.problem import Int, Problem
+from topox_core.schedule.problem import Int, Problem
 
 Bools = NDArray[np.bool_]
 # A whole model with set-ups has at most so many pairs to be ordered; CP-SAT may find no schedule of

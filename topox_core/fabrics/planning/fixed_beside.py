@@ -20,9 +20,9 @@ from topox_core.model.transfer_graph import TransferGraph, bytes_per_ms
 from topox_core.runs.latest import Latest
 from topox_core.runs.run import Stop
 from topox_core.schedule.results.result import MET, ClassBound, FixedCircuits, Result
-from topox_core.schedule.results.source import TraceSource
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve
+from topox_core.schedule.source import TraceSource
 
 WORDS = "circuits that nobody changes on demand; transfers take turns"
 

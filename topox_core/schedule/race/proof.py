@@ -7,22 +7,21 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from topox_core.runs.run import AfterSeconds, RunProgress, Stop, never
-from topox_core.schedule.bounds.propagation import raise_bounds
 from topox_core.schedule.bounds.unrounded import Bound
+from topox_core.schedule.circuits.disjunctions import LEARNING_TASKS
 from topox_core.schedule.circuits.held_ports import Solution
-from topox_core.schedule.engines.best_known import initially_known
-from topox_core.schedule.engines.disjunctions import LEARNING_TASKS
-from topox_core.schedule.engines.engine import Limits, StoppedBy
+from topox_core.schedule.engines.best_known import initially_known, raise_bounds
+from topox_core.schedule.engines.engine import Limits
 from topox_core.schedule.engines.waiting_workers import expect_request, wait_until_loaded
 from topox_core.schedule.planning.continuous import ContinuousPlans
 from topox_core.schedule.planning.fine_clock import EXACT, FineClock, continuous_bound
 from topox_core.schedule.planning.local_search import LocalSearch, Pace
 from topox_core.schedule.planning.planner import Planner, Prepared, SchedulePlan
-from topox_core.schedule.planning.portfolio import Portfolio, RaisedBound, Team
+from topox_core.schedule.race.portfolio import Portfolio, RaisedBound, Team
 from topox_core.schedule.results.report import to_continuous_result, to_result
 from topox_core.schedule.results.result import MET, FixedCircuits, Result, TracePoint, gap
-from topox_core.schedule.results.source import ENGINES, HEADS_AND_TAILS, LOADS, TraceSource
 from topox_core.schedule.settings import TIME
+from topox_core.schedule.source import ENGINES, HEADS_AND_TAILS, LOADS, StoppedBy, TraceSource
 from topox_core.text.numbers import percent, seconds
 
 POLL_S = 0.02

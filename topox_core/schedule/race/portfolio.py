@@ -11,20 +11,20 @@ from dataclasses import dataclass, field, replace
 from topox_core.runs.cores import give_way, lower_priority
 from topox_core.runs.run import AfterSeconds, any_of
 from topox_core.schedule.bounds.best_bound import best_bound
-from topox_core.schedule.circuits.held_ports import Solution, ports_of, with_set_ups
-from topox_core.schedule.engines.disjunctions import (
+from topox_core.schedule.circuits.disjunctions import (
     LEARNING_TASKS,
     WHOLE_TASKS,
     cpsat_counts_set_ups,
 )
-from topox_core.schedule.engines.engine import Answer, Limits, Progress, StoppedBy
+from topox_core.schedule.circuits.held_ports import Solution, ports_of, with_set_ups
+from topox_core.schedule.engines.engine import Answer, Limits, Progress
 from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.planning.local_search import Pace, SuccessiveHalving
 from topox_core.schedule.planning.planner import Planner, SchedulePlan
-from topox_core.schedule.rcpsp.problem import Problem
+from topox_core.schedule.problem import Problem
 from topox_core.schedule.results.result import TracePoint
-from topox_core.schedule.results.source import HEADS_AND_TAILS, LOADS, TraceSource
 from topox_core.schedule.settings import TIME
+from topox_core.schedule.source import HEADS_AND_TAILS, LOADS, StoppedBy, TraceSource
 
 JOIN_S = 0.3
 LOWEST = 19  # the niceness of a search that gives way
