@@ -137,7 +137,7 @@ def lower_collectives(graph: TaskGraph, **lowering: Any) -> TransferGraph:
     Returns
     -------
     TransferGraph
-        Arrays, a row a node: compute tasks, transfers and barriers.
+        Arrays, a row per node: compute tasks, transfers and barriers.
 
     Raises
     ------

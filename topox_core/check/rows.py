@@ -23,7 +23,7 @@ from topox_core.schema.fields import fields_of, problems, setting
 # Server, switch and port numbers: far above any cluster, far below what the arrays hold.
 _Count = Annotated[int, setting(ge=0, le=1_000_000_000)]
 _Id = Annotated[str, setting(min_length=1)]
-# From when (ms), until when, and gigabits a second.
+# From when (ms), until when, and gigabits per second.
 _Rate = Annotated[list[float], setting(min_length=3, max_length=3)]
 
 
@@ -147,7 +147,7 @@ def refuse_unknown(
 
 @dataclass(frozen=True)
 class Rates:
-    """Rates in rows: what each belongs to, from when until when (ms), gigabits a second."""
+    """Rates in rows: what each belongs to, from when until when (ms), gigabits per second."""
 
     owner: Int
     begin_ms: Float

@@ -133,7 +133,7 @@ def _record(run: FabricRun) -> dict[str, Any]:
 
 
 def _lines(runs: dict[str, FabricRun], words: str) -> Iterator[str]:
-    """Return one row a fabric; the four middle columns are the critical chain and add up to the iteration."""
+    """Return one row per fabric; the four middle columns are the critical chain and add up to the iteration."""
 
     def share(part: str) -> Callable[[FabricRun], str]:
         return lambda run: percent(

@@ -124,7 +124,7 @@ def _show(progress: CoProgress) -> None:
 
 
 def fabric_lines(found: StrategyTable, record: dict[str, Any], start: str) -> Iterator[str]:
-    """Return the table, a row a strategy and a column a fabric, each time with its bound, and the sentence."""
+    """Return the table, a row per strategy and a column per fabric, each time with its bound, and the sentence."""
     rows = [("strategy", *(FABRICS[name] for name in found.fabrics), "")]
     for k, row in enumerate(found.rows):
         words = [start] if k == 0 else []

@@ -263,12 +263,12 @@ def least_weights(
         for pair in matching:
             rows.setdefault(pair, []).append(m)
     largest = float(demand_ms.max(initial=0.0))
-    programme = MipBuilder()
+    model = MipBuilder()
     for _ in matchings:
-        programme.new(np.inf, cost=1.0)
+        model.new(np.inf, cost=1.0)
     for pair, of in sorted(rows.items()):
-        programme.row(dict.fromkeys(of, 1.0), lower=float(demand_ms[pair]) / largest)
-    outcome = solve(programme.built(), Run(LP_LIMIT_S, 0.0, 0.0), None, stop)
+        model.row(dict.fromkeys(of, 1.0), lower=float(demand_ms[pair]) / largest)
+    outcome = solve(model.built(), Run(LP_LIMIT_S, 0.0, 0.0), None, stop)
     covering = np.array([max(demand_ms[pair] for pair in one) for one in matchings])
     if outcome.ended != "optimal" or outcome.values is None:
         return covering
@@ -290,16 +290,16 @@ def _covering(
 
 
 def shortest_few(
-    demand_ms: FloatArray, stop: Stop = never, programme: bool = True
+    demand_ms: FloatArray, stop: Stop = never, use_lp: bool = True
 ) -> list[Configuration]:
     """Return few matchings, extended, for the shortest times that serve the matrix.
 
-    Without the ``programme`` each in turn stands as long as its largest entry that is not served yet.
+    Without ``use_lp`` each in turn stands as long as its largest entry that is not served yet.
     """
     matchings = extended(demand_ms, few_matchings(demand_ms))
     if not matchings:
         return []
-    if programme:
+    if use_lp:
         weights = least_weights(demand_ms, matchings, stop)
     else:
         weights = _one_after_the_other(demand_ms, matchings)
@@ -345,7 +345,7 @@ def peeled(demand_ms: FloatArray, stop: Stop = never) -> list[Configuration]:
 
     Circuits that serve none of the demand are left out.
     """
-    return begun_by_peeling(demand_ms, peels(demand_ms, stop), stop, programme=False)
+    return begun_by_peeling(demand_ms, peels(demand_ms, stop), stop, use_lp=False)
 
 
 def peels(demand_ms: FloatArray, stop: Stop = never) -> list[tuple[NDArray[np.int32], float]]:
@@ -369,7 +369,7 @@ def begun_by_peeling(
     demand_ms: FloatArray,
     first: list[tuple[NDArray[np.int32], float]],
     stop: Stop = never,
-    programme: bool = True,
+    use_lp: bool = True,
 ) -> list[Configuration]:
     """Return the first peels of a matrix, and few matchings for what they leave.
 
@@ -393,5 +393,5 @@ def begun_by_peeling(
     for pair in rounded:
         left[pair] = 0.0
     stands = _covering(demand_ms, np.array(weights), rounded).tolist()
-    rest = shortest_few(left, stop, programme)
+    rest = shortest_few(left, stop, use_lp)
     return [*map(Configuration, begun, stands), *rest]

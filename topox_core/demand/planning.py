@@ -97,7 +97,7 @@ def plan_demand(
     *,
     first_free: bool = False,
     method: str = "best",
-    programme: bool = True,
+    use_lp: bool = True,
     stop: Stop = never,
 ) -> DemandPlan:
     """Return configurations of parallel switches that serve a matrix, each one port of every input and output.
@@ -113,7 +113,7 @@ def plan_demand(
         Whether the first configuration of each switch stands before the beginning.
     method
         One of :data:`METHODS`.
-    programme
+    use_lp
         Whether HiGHS finds the times of few matchings; a process that it must stay out of does
         without, and its plans are a little longer.
 
@@ -140,17 +140,17 @@ def plan_demand(
         return plan(method, assigned(peeled(demand, stop), switches, times))
     plans = [
         plan(name, equalised(assigned(configurations, switches, times), times))
-        for name, configurations in _decompositions(demand, method, stop, programme)
+        for name, configurations in _decompositions(demand, method, stop, use_lp)
     ]
     return min(plans, key=lambda one: one.makespan_ms)
 
 
 def _decompositions(
-    demand: FloatArray, method: str, stop: Stop, programme: bool
+    demand: FloatArray, method: str, stop: Stop, use_lp: bool
 ) -> Iterator[tuple[str, list[Configuration]]]:
     """Yield the decompositions of one method or of all, each with its name."""
     if method in ("few", "best"):
-        yield "few", shortest_few(demand, stop, programme)
+        yield "few", shortest_few(demand, stop, use_lp)
     if method in ("even", "best"):
         yield "even", peeled(demand, stop)
     if method in ("mixed", "best"):
@@ -158,7 +158,7 @@ def _decompositions(
         entries = demand > 0
         degree = int(max(entries.sum(axis=0).max(), entries.sum(axis=1).max()))
         for count in sorted({math.ceil(degree * share) for share in PEELED}):
-            yield "mixed", begun_by_peeling(demand, first[:count], stop, programme)
+            yield "mixed", begun_by_peeling(demand, first[:count], stop, use_lp)
 
 
 def checked_matrix(demand_ms: FloatArray) -> FloatArray:
@@ -270,7 +270,7 @@ def plan_record(plan: DemandPlan, bound: Bound) -> dict[str, Any]:
 
 
 def plan_table(plan: DemandPlan) -> bytes:
-    """Return a plan as CSV, a row a circuit of a configuration; everything is counted from 1."""
+    """Return a plan as CSV, a row per circuit of a configuration; everything is counted from 1."""
     rows = [
         {
             "switch": r,

@@ -96,7 +96,7 @@ def cluster_bill(
     network
         One of :data:`CLUSTER_NETWORKS`.
     equivalent_gbps
-        Of the fat-tree: one NIC of this speed a server instead of one for each port.
+        Of the fat-tree: one NIC of this speed per server instead of one for each port.
     oversubscription
         Of the fat-tree above its racks: what lies above is divided by it.
     packet_ports
@@ -133,7 +133,7 @@ def cost_equivalent_gbps(
 
     The circuits: for each port a NIC, a transceiver and an optical-switch port, or with
     ``topoopt_patch_panel`` two ports of a patch panel and a 1 x 2 switch (TopoOpt, NSDI 2023, section
-    5). The fat-tree: a NIC, five switch ports and six transceivers a server. It may exceed what the
+    5). The fat-tree: a NIC, five switch ports and six transceivers per server. It may exceed what the
     circuits carry where packets are cheap.
 
     Raises

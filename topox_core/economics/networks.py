@@ -206,7 +206,7 @@ def rail_optimized(gpus: int, counting: Counting, radix: int) -> Counts:
 
 
 def rail_only(gpus: int, counting: Counting, radix: int) -> Counts:
-    """Count rails that nothing joins: 3 ports and 4 transceivers a GPU, or one Clos a rail."""
+    """Count rails that nothing joins: 3 ports and 4 transceivers per GPU, or one Clos per rail."""
     if counting.method == "whole-switches":
         switches, used = clos(gpus // counting.gpus_per_server, radix)
         return _electrical(
@@ -218,7 +218,7 @@ def rail_only(gpus: int, counting: Counting, radix: int) -> Counts:
 def optical(network: str, gpus: int, counting: Counting) -> Counts:
     """Count a network of circuits, each interface with a transceiver.
 
-    Photonic rails have two switch ports a GPU (Opus), TopoOpt's circuits one an interface; its patch
+    Photonic rails have two switch ports per GPU (Opus), TopoOpt's circuits one per interface; its patch
     panel has with look-ahead two ports and a 1 x 2 switch an interface.
     """
     optics = gpus * counting.ocs_transceivers_per_gpu
@@ -238,7 +238,7 @@ _ELECTRICAL: Mapping[str, Callable[[int, Counting, int], Counts]] = {
     "rail_optimized": rail_optimized,
     "rail_only": rail_only,
 }
-# Ports of packet switches a GPU as the fractional formulas have it for ever larger clusters.
+# Ports of packet switches per GPU as the fractional formulas have it for ever larger clusters.
 _LIMIT_PORTS = {"fat_tree": 5, "rail_optimized": 5, "rail_only": 3}
 
 

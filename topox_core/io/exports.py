@@ -40,7 +40,7 @@ PROGRAM_COLUMNS = (
 
 
 def task_rows(execution: Execution, path: CriticalPath | None = None) -> list[dict[str, Any]]:
-    """Return one row a task (barriers that lowering added are left out), in order of start."""
+    """Return one row per task (barriers that lowering added are left out), in order of start."""
     graph = execution.graph
     path = path or critical_path(execution)
     critical = path.mask(len(graph)).tolist()
@@ -80,7 +80,7 @@ def tasks_csv(execution: Execution, path: CriticalPath | None = None) -> bytes:
 
 
 def cross_connects(execution: Execution) -> list[dict[str, Any]]:
-    """Return what each switch must connect, in order of time: one row a circuit held.
+    """Return what each switch must connect, in order of time: one row per circuit held.
 
     ``slot`` is the slot in which the set-up begins; the circuit is dark until ``usable_ms`` and may
     be torn down at ``until_ms``. A circuit that its ports keep between two transfers is one row.

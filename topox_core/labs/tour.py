@@ -127,7 +127,7 @@ def times_at(delay_ms: float) -> dict[str, float]:
 
 @lru_cache(maxsize=4)
 def ports_run(ports: int) -> Result:
-    """Return the planned iteration of instance *fan-out* with some ports a server."""
+    """Return the planned iteration of instance *fan-out* with some ports per server."""
     one = generator("fan_out").make(CLASS_SEED)
     return schedule(one.graph(), one.cluster(ports), LESSON_SETTINGS)
 

@@ -166,7 +166,7 @@ class TransferGraph:
 
 
 def bytes_per_ms(gbps: float) -> float:
-    """Return a speed in gigabits a second as bytes a millisecond."""
+    """Return a speed in gigabits per second as bytes per millisecond."""
     return gbps * 1e6 / 8
 
 

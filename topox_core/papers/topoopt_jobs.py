@@ -38,10 +38,10 @@ BATCHES, DEGREES, SERVERS = (64, 128, 256, 512, 1024, 2048), (4, 8), 128
 
 
 def dlrm_of_batch(batch: int, element_bytes: int, servers: int) -> OperatorGraph:
-    """Return the DLRM of TopoOpt's figures 12 and 13: 128 tables, ``batch`` samples a GPU, 4 GPUs a server.
+    """Return the DLRM of TopoOpt's figures 12 and 13: 128 tables, ``batch`` samples per GPU, 4 GPUs per server.
 
     Sizes: tables of 10^7 x 128, 7 bottom layers of 2048, 16 top layers of 4096. With 8 bytes an
-    element, as FlexNet counts them, and 2048 samples a GPU its all-to-all moves 0.79 of its
+    element, as FlexNet counts them, and 2048 samples per GPU its all-to-all moves 0.79 of its
     all-reduce (the paper: 80 %).
     """
     plan = Blueprint(
@@ -61,7 +61,7 @@ def dlrm_of_batch(batch: int, element_bytes: int, servers: int) -> OperatorGraph
 def job(model: str, servers: int) -> TaskGraph:
     """Return one iteration of a model, data parallel, with what cannot be split on one server each.
 
-    ``model`` is a name of the catalogue, or ``dlrm-batch/<samples a GPU>/<bytes an element>``.
+    ``model`` is a name of the catalogue, or ``dlrm-batch/<samples per GPU>/<bytes per element>``.
     """
     if model.startswith("dlrm-batch/"):
         batch, element_bytes = model.split("/")[1:]

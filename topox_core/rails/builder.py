@@ -66,7 +66,7 @@ def build(job: Job, fold: bool = False, by_layer: bool = True) -> RailIteration:
 def as_task_graph(job: Job, *, by_layer: bool = False) -> tuple[TaskGraph, Cluster]:
     """Return a job's iteration as a task graph on the servers of one rail, and a cluster that suits it.
 
-    A server is a rank. The cluster has two switches and two ports a server, half the NIC's speed each,
+    A server is a rank. The cluster has two switches and two ports per server, half the NIC's speed each,
     for the two neighbours in a ring.
 
     Parameters

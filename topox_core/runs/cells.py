@@ -34,7 +34,7 @@ ResultT = TypeVar("ResultT")
 
 MAX_CELLS = 64  # of a batch
 MAX_S = 0.5  # then a worker begins no further cell of its batch, unless batches are to be longer
-WINDOW = 3  # batches a worker: one at work, one on its way, one to spare
+WINDOW = 3  # batches per worker: one at work, one on its way, one to spare
 LATEST = 32  # cells whose median duration sizes the next batch
 DEATHS = 2  # then a cell is to blame
 BROKEN = 5  # workers that died in a row; then one is asked whether it starts at all
@@ -168,7 +168,7 @@ class CellsRun(FunctionRun[CellsResult[CellT, ResultT], object], Generic[CellT, 
         )
 
     def use(self, workers: int) -> None:
-        """Have so many of its own workers compute from now on; cells that are being computed are finished."""
+        """Set the number of workers; running cells finish first."""
         if self._own is not None:
             self._own.use(workers)
 

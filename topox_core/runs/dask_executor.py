@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 CONNECT_S = 3.0
 TASK_S = 0.2
-# A scheduler passes on some 900 tasks a second: many workers need longer ones.
+# A scheduler passes on some 900 tasks per second: many workers need longer ones.
 MANY_WORKERS, LONG_TASK_S = 100, 2.0
 SCATTERED_BYTES = 100_000  # a larger shared value goes to the workers before the calls
 POLL_S = 0.5

@@ -1,4 +1,4 @@
-"""The table of a study, a row a point in the order of the design, and the study seen along some of its axes.
+"""The table of a study, a row per point in the order of the design, and the study seen along some of its axes.
 
 Along axes: a measure, or how it compares with another fabric's, at chosen values of the rest.
 """

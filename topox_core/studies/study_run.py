@@ -273,7 +273,7 @@ class StudyRun:
         self._run.poll()
 
     def use(self, workers: int) -> None:
-        """Have so many of its own workers compute from now on."""
+        """Set the number of workers; running points finish first."""
         self._run.use(workers)
 
     def cancel(self) -> None:

@@ -54,7 +54,7 @@ def matching_rounds(model_parallel: FloatArray, free: NDArray[np.int64]) -> list
     model_parallel
         Matrix of bytes; not changed.
     free
-        Free ports a server; where all servers have d_MP, there are at most d_MP rounds.
+        Free ports per server; where all servers have d_MP, there are at most d_MP rounds.
     """
     weight = np.triu(model_parallel + model_parallel.T, 1)
     left = free.copy()

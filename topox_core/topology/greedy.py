@@ -84,7 +84,7 @@ def _crossed(wanted: NDArray[np.float64], strides: list[int]) -> float:
 
 
 def minimax_circuits(bytes_between: NDArray[np.float64], ports: int) -> Circuits:
-    """Return circuits that keep the most bytes a circuit as few as ports allow, without forwarding.
+    """Return circuits that keep the most bytes per circuit as few as ports allow, without forwarding.
 
     The fewest is found by bisection to a part in 10^9: circuits of a pair are its bytes over it,
     rounded up. Ports left over are dealt greedily. No circuits at all where a server talks to more

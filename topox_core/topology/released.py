@@ -2,7 +2,7 @@
 
 Kept apart from the published algorithm because the released code's figures can only be met this
 way: no degree split, a ring budget that favours the largest group size, another selection of
-strides, one path a pair.
+strides, one path per pair.
 """
 
 import random

@@ -32,7 +32,7 @@ class SwitchWiring:
         True where the circuit was laid for an all-reduce ring, false for model-parallel traffic.
     plane
         Port number at both ends: a server has at most one circuit out and one in on each plane, so
-        with one port a server and switch plane r is switch r.
+        with one port per server and switch plane r is switch r.
     """
 
     source: IntArray

@@ -31,7 +31,7 @@ class Shape:
     positions
         Learned positions, one row a token of the sequence, on the first stage.
     dropout
-        Three dropouts a layer, as in GPT-2 and GPT-3.
+        Three dropouts per layer, as in GPT-2 and GPT-3.
 
     Raises
     ------

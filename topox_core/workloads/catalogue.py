@@ -44,7 +44,7 @@ class Configuration:
     concat_ms: tuple[float, float]
 
 
-# Row "No." of Table II: 1 has 128 samples a GPU on 128 servers, 2 has 256 on 16; a server has 4
+# Row "No." of Table II: 1 has 128 samples per GPU on 128 servers, 2 has 256 on 16; a server has 4
 # GPUs.
 CONFIGURATIONS = {
     1: Configuration(

@@ -112,7 +112,7 @@ _ASKED_FOR = Lasting[str]("priced_for")
 
 
 def size_and_year(question: Question, priced: dict[str, Bill], theme: Theme) -> None:
-    """Draw cost and power a GPU against cluster size, and a year's bill."""
+    """Draw cost and power per GPU against cluster size, and a year's bill."""
     each = question.counting.gpus_per_server
     sizes = sizes_up_to(max(LARGEST, question.gpus), each, (question.gpus,))
     lines = curves(question, sizes)

@@ -472,7 +472,7 @@ def _live(rounds: Rounds, theme: Theme, run: FunctionRun[Round, RoundTracePoint]
 
 
 def rates(rounds: Rounds) -> Content:
-    """Return every job with its group and its iterations an hour, before and after; ``rounds``: as wholes."""
+    """Return every job with its group and its iterations per hour, before and after; ``rounds``: as wholes."""
     best, jobs, view = rounds.best, rounds.best.jobs.jobs, rounds.by_iteration()
     after, alone, shared = 3600 * iterations_per_s(best), view.alone_s, shared_s(view.best)
     columns: dict[str, Any] = {

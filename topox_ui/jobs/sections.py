@@ -316,7 +316,7 @@ def how_found(rounds: Rounds, theme: Theme) -> None:
 
 
 def job_table(rounds: Rounds) -> None:
-    """Draw the jobs with their group and their iterations a second."""
+    """Draw the jobs with their group and their iterations per second."""
     numbers = (
         *("iterations/h", "hill climbing", "all at once", "train (s)", "volume (Gbit)"),
         *("alone (s)", "shared (s)", "longer by (%)"),

@@ -241,7 +241,7 @@ _SPREAD = {
 
 
 def table(there: pd.DataFrame) -> pd.DataFrame:
-    """Return a row a point and algorithm: how many seeds, and what was measured with its spread over them."""
+    """Return a row per point and algorithm: how many seeds, and what was measured with its spread over them."""
     by = there.groupby(["jobs", "context", "algorithm"], sort=False)
     columns = {"seeds": by.seed.nunique()}
     for name in ("round_s", "reduction", "mean_round_s", "mean_reduction", "gap"):

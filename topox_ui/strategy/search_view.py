@@ -346,7 +346,7 @@ def _fabric_finding(kicker: str, search: Search, table: StrategyTable) -> None:
 
 
 def _beside(table: StrategyTable) -> Content:
-    """Return a row a strategy and a column a fabric."""
+    """Return a row per strategy and a column per fabric."""
     rows = []
     for k, row in enumerate(table.rows):
         words = ["data parallel"] if k == 0 else []

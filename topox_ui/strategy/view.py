@@ -366,7 +366,7 @@ def _rests_on(one: RankedPlan, machine: Machine, like: Job | None) -> None:
 def _table(
     ranked: tuple[RankedPlan, ...], called: Mapping[int, str], parts: bool = False
 ) -> Content:
-    """Return a row a plan; ``called``: what some are, by their identity; ``parts``: with what its time is spent on."""
+    """Return a row per plan; ``called``: what some are, by their identity; ``parts``: with what its time is spent on."""
     spent = [part for part in PLAN_PARTS if parts and any(one.parts[part] for one in ranked)]
     # What no plan of the list does is no column: the table then fits a narrow window.
     degrees = {"PP": "pipeline", "CP": "context", "EP": "expert"}

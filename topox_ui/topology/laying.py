@@ -199,7 +199,7 @@ class LaidTopology:
 
 
 def degree_of(case: Case) -> int:
-    """Return the chosen degree; the cluster's ports a server if none was chosen."""
+    """Return the chosen degree; the cluster's ports per server if none was chosen."""
     chosen = TopologyState.now().degree
     return case.cluster.ports_per_server if chosen is None else chosen
 

@@ -209,7 +209,7 @@ class _Controller:
         return True
 
     def _wiring(self) -> LinkRoutes:
-        """Return the links that are up, with one shortest path a pair, or direct circuits alone."""
+        """Return the links that are up, with one shortest path per pair, or direct circuits alone."""
         if self.options.forwarding and np.array_equal(self.up, self.first.circuits):
             return self.one_shot
         key = self.up.tobytes()

@@ -85,7 +85,7 @@ def regional_iterations(request: FabricRequest, stop: Stop) -> list[Iteration]:
 
 
 def dealt_circuits(wanted: FloatArray, ports: int, packet_ports: int, deal: str) -> Matrix:
-    """Return symmetric circuits for a matrix of bytes: to the bottleneck, or to most bytes a circuit.
+    """Return symmetric circuits for a matrix of bytes: to the bottleneck, or to most bytes per circuit.
 
     Ports are those of every server on the optical switch; a circuit takes one at either end.
     """

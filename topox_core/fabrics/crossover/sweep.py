@@ -86,7 +86,7 @@ class Winner:
 
 @dataclass(frozen=True)
 class Axes:
-    """The points of a map: every delay with every port speed in Gbit/s, or with every degree (ports a server).
+    """The points of a map: every delay with every port speed in Gbit/s, or with every degree (ports per server).
 
     ``focus`` is a value that the coarse grid has in any case: a cut is drawn there.
     """
@@ -233,7 +233,7 @@ def at_point(cluster: Cluster, by: By, value: float, delay_ms: float) -> Cluster
 
 
 def with_degree(cluster: Cluster, degree: int) -> Cluster:
-    """Return the cluster with ``degree`` ports a server.
+    """Return the cluster with ``degree`` ports per server.
 
     With one port on each switch the number of switches follows the degree, as in TOPO-X's Table
     III; with several the switches stay and the ports spread over them.

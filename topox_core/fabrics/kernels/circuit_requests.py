@@ -32,7 +32,7 @@ UP, FRESH, CHANGED = 0, 1, 2  # the very circuit stands; both ports unused; a po
 
 
 class RequestTables(NamedTuple):
-    """Ports and switches as numbers; ``limit`` circuits a switch at once (eq. 7), 0 where it cannot bind."""
+    """Ports and switches as numbers; ``limit`` circuits per switch at once (eq. 7), 0 where it cannot bind."""
 
     servers: int
     switches: int

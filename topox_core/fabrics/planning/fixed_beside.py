@@ -245,7 +245,7 @@ def with_fixed(request: FabricRequest, result: Result, fixed: FixedBeside | None
         switching="fixed" if keeps_fixed else result.switching,
         classes=(beside,) if alone else (*result.classes, beside),
         alternative=result if keeps_fixed else None,
-        trace=standing.beside(result.trace),
+        trace=standing.joined(result.trace),
         wall_s=standing.wall_s + result.wall_s,  # on the clock of the trace
     )
 

@@ -186,7 +186,7 @@ def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
     settings = replace(settings, time_limit_s=max(0.0, asked_s - worked_s))
     proof = prove_with(order.graph, cluster, settings, Controllers(order))
 
-    def beside(result: Result) -> Result:
+    def combined(result: Result) -> Result:
         spent_s = result.wall_s
         result = result_over_every(job, with_fixed(order, result, fixed))
         return replace(
@@ -196,8 +196,8 @@ def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
             working_s=worked_s + spent_s,
         )
 
-    proof.beside = beside
-    proof.standing = None if fixed is None else fixed.standing
+    proof.combine_with_fixed = combined
+    proof.static_circuits = None if fixed is None else fixed.standing
     return proof
 
 

@@ -47,7 +47,7 @@ from topox_core.text.foreign import escape_untrusted
 
 
 def cross_connects_in(execution: Execution, state: SlotState) -> dict[str, list[str]]:
-    """Return a row a server, a column a switch: where its out-ports lead, ``–`` if free."""
+    """Return a row per server, a column per switch: where its out-ports lead, ``–`` if free."""
     circuits, cluster = execution.circuits, execution.cluster
     table = {f"Switch {r}": ["–"] * cluster.servers for r in range(cluster.switches)}
     for part, word in ((state.carrying, ""), (state.dark, "dark → ")):

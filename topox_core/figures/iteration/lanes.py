@@ -243,7 +243,7 @@ def first_window(
 
 COLUMNS = 900
 MAX_ROWS = 104  # about as many as the picture has pixels: more would be dropped row by row
-# Two rows a server: those of eight servers can be told apart, more are folded into as many.
+# Two rows per server: those of eight servers can be told apart, more are folded into as many.
 MAX_STRIP_ROWS = 16
 
 
@@ -283,7 +283,7 @@ def overview_image(
 def strip_image(execution: Execution, until_ms: float) -> NDArray[np.uint8]:
     """Return one iteration as a small image that ends at ``until_ms``: 0 idle, else a category.
 
-    Two rows a server: what its devices compute, and what leaves it, dark circuits included;
+    Two rows per server: what its devices compute, and what leaves it, dark circuits included;
     neighbours share rows where there are many servers.
     """
     lanes = lanes_of(execution)

@@ -241,7 +241,7 @@ def _bars(kind: str, placed: Sequence[tuple[float, Bar]], px: float, theme: Them
 
 
 def pod_group_bars(round_: Round, together_s: Sequence[float], theme: Theme) -> go.Figure:
-    """Return how long each group's push takes in every pod group, a row a group.
+    """Return how long each group's push takes in every pod group, a row per group.
 
     Behind it, all jobs together.
 

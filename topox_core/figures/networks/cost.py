@@ -242,7 +242,7 @@ def by_size(
     theme: Theme,
     most_photonic: float = float("inf"),
 ) -> go.Figure:
-    """Return cost or power a GPU by cluster size; photonic rails are dotted beyond their ports.
+    """Return cost or power per GPU by cluster size; photonic rails are dotted beyond their ports.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ def _names(
 
 
 def yearly(years: Mapping[str, Year], theme: Theme) -> go.Figure:
-    """Return a bar of dollars a year a network: its share of the purchase, and electricity."""
+    """Return a bar of dollars per year a network: its share of the purchase, and electricity."""
     purchase = [year.purchase_usd for year in years.values()]
     electric = [year.electricity_usd for year in years.values()]
     top = max([1e-9, *(year.total_usd for year in years.values())])

@@ -1,4 +1,4 @@
-"""Fabrics against each other over a parameter: who wins where, and a line a fabric."""
+"""Fabrics against each other over a parameter: who wins where, and a line per fabric."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -183,7 +183,7 @@ def over_delay(
     theme: Theme,
     title: str = "reconfiguration delay, ms",
 ) -> go.Figure:
-    """Return one line a fabric: iteration time over delay, both linear; today's delay is a dotted line.
+    """Return one line per fabric: iteration time over delay, both linear; today's delay is a dotted line.
 
     Parameters
     ----------

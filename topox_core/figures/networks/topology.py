@@ -35,7 +35,7 @@ LABELLED_SHARE = 0.02
 
 
 def steps_on_ports(one: OneCollective, way: StepsOnPorts, theme: Theme) -> go.Figure:
-    """Return a row a port: its steps in the colours of their circuits, and the set-ups between them.
+    """Return a row per port: its steps in the colours of their circuits, and the set-ups between them.
 
     All members do the same, so that the ports of one stand for all. A set-up is drawn right before
     the step that needs it.

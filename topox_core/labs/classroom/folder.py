@@ -1,4 +1,4 @@
-"""A folder of answers: every file graded or told why not, one row a student and lab, whoever else is odd; and its tables.
+"""A folder of answers: every file graded or told why not, one row per student and lab, whoever else is odd; and its tables.
 
 Grades as tables are plain, for Moodle or for Canvas: UTF-8 with a mark, comma, and no cell that is a formula.
 """
@@ -323,7 +323,7 @@ def load_students(data: bytes, file: str) -> Roster:
 
 
 def plain_table(graded: GradedFolder, labs: Mapping[str, Lab]) -> GradeTable:
-    """Return one row a student and lab, then one a file that could not be graded."""
+    """Return one row per student and lab, then one per file that could not be graded."""
     used = sorted({one.lab for one in graded.grades})
     questions = [(lab, question.id) for lab in used for question in labs[lab].questions]
     several = len(used) > 1
@@ -397,7 +397,7 @@ def canvas_table(graded: GradedFolder, lab: Lab, roster: Roster) -> GradeTable:
 
 
 def feedback(lab: Lab, one: Grade, words: Texts | None = None) -> str:
-    """Return what a student is told in one cell: points a question, and the sentence of each misconception."""
+    """Return what a student is told in one cell: points per question, and the sentence of each misconception."""
     words = words or texts_in(lab.language)
     parts = []
     for part in one.questions:

@@ -222,7 +222,7 @@ _WIDEST = 320  # px, of the longest bar
 def statistics_rows(
     lab: Lab, every: Sequence[QuestionStatistics]
 ) -> list[tuple[str, int, float | None, float | None, str, int | None]]:
-    """Return a row a question, as :data:`COLUMNS`; shares from 0 to 1, the mistake in its sentence."""
+    """Return a row per question, as :data:`COLUMNS`; shares from 0 to 1, the mistake in its sentence."""
     words = texts_in(lab.language)
     nobody = (("", None),)
     return [

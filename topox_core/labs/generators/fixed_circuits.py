@@ -111,7 +111,7 @@ class Pairs(Instance):
 
     @lru_cache(maxsize=KEPT_LAYOUTS)  # noqa: B019 (instances are kept as long)
     def layout(self, degree: int) -> LayoutResult:
-        """Return TopologyFinder's layout with some ports a server."""
+        """Return TopologyFinder's layout with some ports per server."""
         return find_layout(traffic_of(self.graph(), self.servers), degree)
 
     def hops(self, degree: int, both_ways: bool = False) -> tuple[Row, ...]:
@@ -271,7 +271,7 @@ class Mix(Instance):
         return ceil(2 * self.sum_mb / 3)
 
     def graph(self, all_to_all_mb: int = 0) -> TaskGraph:
-        """Return the instance with an all-to-all of some MB a server; without one if that is 0."""
+        """Return the instance with an all-to-all of some MB per server; without one if that is 0."""
         members = tuple(range(self.servers))
         tasks = [Task("sum", "all_reduce", members=members, size_bytes=self.sum_mb * 1e6)]
         if all_to_all_mb:

@@ -86,7 +86,7 @@ class Instance:
 
 
 class TaskInstance(Instance):
-    """A drawn problem that is a small task graph; its cluster has one port a server unless it is asked for others."""
+    """A drawn problem that is a small task graph; its cluster has one port per server unless it is asked for others."""
 
     def graph(self) -> TaskGraph:
         """Return the instance as a task graph."""

@@ -272,7 +272,7 @@ GENERATORS = (
             "break_even": "break_even_usd",
             # As if a GPU had one optical port.
             "one_port": lambda one: OCS_PORTS_PER_GPU * one.break_even_usd,
-            # Five switch ports and six transceivers a GPU, as published for rails with a spine.
+            # Five switch ports and six transceivers per GPU, as published for rails with a spine.
             "fractional": lambda one: (
                 one.gpus
                 * (

@@ -143,7 +143,7 @@ def spectra_ratios(run: CardRun) -> Rows:
     for kind, (words, theirs) in RATIOS.items():
         demand = KINDS[kind](np.random.default_rng(int(run.settings["seed"])))
         ours, *others = (
-            plan_demand(demand, switches, delay_ms, method=method, programme=False).makespan_ms
+            plan_demand(demand, switches, delay_ms, method=method, use_lp=False).makespan_ms
             for method in ("best", "peeled", "shared")
         )
         yield run.row("bound", words, ours / lower_bound(demand, switches, delay_ms).ms)

@@ -28,7 +28,7 @@ from topox_core.rails.window_lengths import MIB, cdf, share_above
 from topox_core.rails.windows import Phase, strip, windows_by_formula, windows_by_stage
 from topox_core.training.job import Job
 
-# Section 3.1: windows of one Llama 3.1 405B iteration, its length on 1k H100, windows a second.
+# Section 3.1: windows of one Llama 3.1 405B iteration, its length on 1k H100, windows per second.
 MICROBATCHES, STAGES, GPUS = 32, 16, 1_024
 
 

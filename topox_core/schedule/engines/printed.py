@@ -5,7 +5,7 @@ One function per equation, named after it. What is ours, not the paper's:
 * time counts in ticks; a transfer's slot t' begins at tick t' * (ticks per slot), which is the tau of eq. (4);
 * eq. (6) is written once per pair and summed over its transfers unless ``Network.shares`` says as printed;
 * eq. (8) splits into out and in for full duplex; the right-hand side of eqs (9) and (10) is ``ports_on_switch``;
-* compute tasks that hold a device alone get x[j, t] (eqs 3 and 4, on ticks) and rows a device and tick, because
+* compute tasks that hold a device alone get x[j, t] (eqs 3 and 4, on ticks) and rows per device and tick, because
   eqs (3)-(10) contain no devices.
 """
 

@@ -32,11 +32,12 @@ ROOT_TASKS = 600  # up to so many tasks bounds are raised by propagation
 class Proof:
     """One solve in the background; poll it until it no longer runs, then take the result. Nothing here blocks.
 
-    Where ``on_time`` is given every better plan is replayed on continuous time, and times and
+    Where ``continuous`` is given every better plan is replayed on continuous time, and times and
     bounds are those of the replays. CP-SAT then solves on a clock without slots, if the problem is
-    small enough, and the race on slots is left to the search. ``beside`` makes the final result of
-    it, with the fixed circuits ``standing`` that compete with schedules that switch. Who waits for the result anyway ``blocks`` until
-    the exact engine has loaded, before the clock of the race begins.
+    small enough, and the race on slots is left to the search. ``combine_with_fixed`` makes the
+    final result of it, with the fixed circuits ``static_circuits`` that compete with schedules that
+    switch. Who waits for the result anyway ``blocks`` until the exact engine has loaded, before the
+    clock of the race begins.
     """
 
     def __init__(
@@ -45,20 +46,20 @@ class Proof:
         plan: SchedulePlan,
         spent_before_s: float,
         trace: list[TracePoint],
-        on_time: ContinuousPlans | None,
+        continuous: ContinuousPlans | None,
         blocks: bool = False,
     ) -> None:
-        self.prepared, self.plan, self.on_time = prepared, plan, on_time
+        self.prepared, self.plan, self.continuous = prepared, plan, continuous
         self.spent_before_s, self.trace, self.blocks = spent_before_s, trace, blocks
-        self.beside: Callable[[Result], Result] | None = None
-        self.standing: FixedCircuits | None = None
+        self.combine_with_fixed: Callable[[Result], Result] | None = None
+        self.static_circuits: FixedCircuits | None = None
         self._stopped = False
         self._fine: FineClock | None = None
         self._exact: Portfolio | None = None  # on the fine clock
         self._bounds: queue.SimpleQueue[Bound] = queue.SimpleQueue()
-        if self.on_time is not None:
+        if self.continuous is not None:
             threading.Thread(
-                target=self._count_ancestors, args=(self.on_time.prepared,), daemon=True
+                target=self._count_ancestors, args=(self.continuous.prepared,), daemon=True
             ).start()
         self.race = self._race()
         self._record(self.race.trace)
@@ -97,7 +98,7 @@ class Proof:
 
     def _exact_on_time(self, team: Team) -> Portfolio | None:
         """Begin an exact solve on continuous time, where there is such a thing and something to find."""
-        plans = self.on_time
+        plans = self.continuous
         if plans is None or plans.best is None or self._left_s <= 0 or self._closed:
             return None
         named = self.prepared.settings.engine in ("auto", "cpsat")
@@ -143,7 +144,9 @@ class Proof:
     @property
     def elapsed_s(self) -> float:
         """Seconds since the start, on the clock of the story, standing still once the solve has ended."""
-        return self._solving_s + (0.0 if self.standing is None else self.standing.wall_s)
+        return self._solving_s + (
+            0.0 if self.static_circuits is None else self.static_circuits.wall_s
+        )
 
     @property
     def _solving_s(self) -> float:
@@ -155,21 +158,25 @@ class Proof:
     @property
     def incumbent_ms(self) -> float:
         """Makespan of the best plan so far."""
-        if self.on_time is not None and self.on_time.best is not None:
-            return self.on_time.best.makespan_ms
+        if self.continuous is not None and self.continuous.best is not None:
+            return self.continuous.best.makespan_ms
         return self.prepared.reduction.problem.ms(self.race.plan.makespan)
 
     @property
     def bound_ms(self) -> float:
         """Best lower bound so far."""
-        if self.on_time is not None:
-            return self.on_time.bound.ms
+        if self.continuous is not None:
+            return self.continuous.bound.ms
         return self.prepared.reduction.problem.ms(self.race.bound)
 
     @property
     def story(self) -> tuple[TracePoint, ...]:
         """The trace so far as it counts: with the fixed circuits that compete with the plans."""
-        return tuple(self.trace) if self.standing is None else self.standing.beside(self.trace)
+        return (
+            tuple(self.trace)
+            if self.static_circuits is None
+            else self.static_circuits.joined(self.trace)
+        )
 
     @property
     def progress(self) -> RunProgress:
@@ -184,10 +191,10 @@ class Proof:
     def poll(self) -> list[TracePoint]:
         """Take in what the engines found; return the new points."""
         points = self._record(self.race.poll())
-        if self.on_time is not None:
-            points += self._poll_bound(self.on_time)
+        if self.continuous is not None:
+            points += self._poll_bound(self.continuous)
             if self._exact is not None and self._fine is not None:
-                points += self._poll_exact(self._exact, self._fine, self.on_time)
+                points += self._poll_exact(self._exact, self._fine, self.continuous)
         return points
 
     def _count_ancestors(self, prepared: Prepared) -> None:
@@ -242,8 +249,8 @@ class Proof:
         self, stop: Stop = never, on_point: Callable[[TracePoint], None] | None = None
     ) -> Result:
         """Wait for the end and return the result; ``stop`` cancels, ``on_point`` receives every new point."""
-        if on_point is not None and self.standing is not None:
-            on_point = self.standing.heard_by(on_point)
+        if on_point is not None and self.static_circuits is not None:
+            on_point = self.static_circuits.heard_by(on_point)
         try:
             while self.running:
                 for point in self.poll():
@@ -271,10 +278,10 @@ class Proof:
     def result(self) -> Result:
         """Return the result as it stands."""
         race, self.plan = self.race, self.race.plan
-        if self.on_time is not None:
-            self.on_time.take(self.prepared, self.plan)
+        if self.continuous is not None:
+            self.continuous.take(self.prepared, self.plan)
             result = to_continuous_result(
-                self.on_time,
+                self.continuous,
                 self._stopped_by_on_time(race.stopped_by),
                 tuple(self.trace),
                 self._solving_s,
@@ -291,7 +298,7 @@ class Proof:
                 self._solving_s,
                 race.message,
             )
-        return result if self.beside is None else self.beside(result)
+        return result if self.combine_with_fixed is None else self.combine_with_fixed(result)
 
     @property
     def _message_on_time(self) -> str:
@@ -324,8 +331,8 @@ class Proof:
     def _record(self, points: list[TracePoint]) -> list[TracePoint]:
         """Add the points of a race to the trace, on the solve's own clock."""
         added = [replace(p, elapsed_s=p.elapsed_s + self.spent_before_s) for p in points]
-        if self.on_time is not None:
-            added = self._replayed(added, self.on_time)
+        if self.continuous is not None:
+            added = self._replayed(added, self.continuous)
         self.trace += added
         return added
 

@@ -55,7 +55,7 @@ class FixedCircuits:
     source: TraceSource
     alone: bool = False
 
-    def beside(self, trace: Sequence[TracePoint]) -> tuple[TracePoint, ...]:
+    def joined(self, trace: Sequence[TracePoint]) -> tuple[TracePoint, ...]:
         """Return the trace of a solve as that of both: the shorter schedule at every moment, and the bound of both classes."""
         first = TracePoint(self.wall_s, self.makespan_ms, self.bound_ms, self.source, LOADS)
         return first, *(() if self.alone else map(self.join, trace))
@@ -74,7 +74,7 @@ class FixedCircuits:
 
     def heard_by(self, on_point: Callable[[TracePoint], None]) -> Callable[[TracePoint], None]:
         """Return what a solve calls with its points, so that ``on_point`` hears those of both."""
-        on_point(self.beside(())[0])
+        on_point(self.joined(())[0])
         return lambda point: None if self.alone else on_point(self.join(point))
 
 

@@ -77,7 +77,7 @@ def iteration_ms(samples: int, placed: Placed, exchanged: Exchanged, routes: Rou
     exchanges in the order they arose), as in FlexNet. A transfer walks the links of its route
     cut-through: it asks for each when its head has come through the one before, waits its turn, and
     holds it for its bytes. An all-reduce of S bytes over g servers is, on each of its k rings, one
-    transfer of 2(g-1)/g * S/k bytes a server to the one ``stride`` members on.
+    transfer of 2(g-1)/g * S/k bytes per server to the one ``stride`` members on.
     """
     # Taken apart here once: reading an array from a record in the loop costs as much as its work.
     parts, start, forward_ms, backward_ms = placed

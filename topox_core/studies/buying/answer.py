@@ -197,7 +197,7 @@ def delays_between(found: Slowest) -> tuple[float, ...]:
 
 
 def fewer_ports(question: Question, degree: int) -> tuple[int, ...]:
-    """Return the numbers of ports a server below one that its switches can take, at most eight of them."""
+    """Return the numbers of ports per server below one that its switches can take, at most eight of them."""
     cluster = question.cluster
     step = 1 if cluster.ports_per_server == cluster.switches else cluster.switches
     fewer = range(step, degree, step)
@@ -205,7 +205,7 @@ def fewer_ports(question: Question, degree: int) -> tuple[int, ...]:
 
 
 def fewest_of(question: Question, rows: Sequence[Row], rival: Row) -> int | None:
-    """Return the fewest ports a server at which rows of one switch win over the rival; None if at none."""
+    """Return the fewest ports per server at which rows of one switch win over the rival; None if at none."""
     winning = [row.choice.degree for row in rows if beats(lead(question, row, rival))]
     return min(winning, default=None)
 

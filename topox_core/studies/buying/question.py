@@ -109,7 +109,7 @@ class Choice:
     name, short
         What it is called, of an offer with its vendor and without.
     degree
-        Ports a server.
+        Ports per server.
     level
         ``usual``; of an offer also ``low`` (fastest, cheapest, least watts) and ``high``.
     values
@@ -171,7 +171,7 @@ class Question:
     fixed
         What holds at every point, by the keys of a study: what-ifs and prices.
     degrees
-        Ports a server to consider; empty: the cluster's own.
+        Ports per server to consider; empty: the cluster's own.
     by
         One of :data:`CRITERIA`.
 
@@ -286,7 +286,7 @@ class Question:
 
     @property
     def unfits(self) -> tuple[tuple[SwitchProduct, int], ...]:
-        """The offers that have too few ports, each with the ports a server."""
+        """The offers that have too few ports, each with the ports per server."""
         every = ((one, degree) for degree in self.degrees for one in self.offers)
         return tuple(one for one in every if not self.fits(*one))
 

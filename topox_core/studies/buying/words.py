@@ -284,7 +284,7 @@ def _slowest(found: Slowest) -> str:
 
 
 def network_rows(answer: Answer) -> list[dict[str, Any]]:
-    """Return a row a network: time, price and power with their ranges, dollars, lead, whether it is on the front."""
+    """Return a row per network: time, price and power with their ranges, dollars, lead, whether it is on the front."""
     question, found = answer.question, answer.verdict
     usual = [row for row in answer.rows if row.choice.level == "usual"]
     front = front_of_rows(usual)

@@ -46,7 +46,7 @@ class PodNetwork:
         Optical ports of a pod (N_link): a link i -> j takes one in each of the two pods, whichever
         way it goes (eq. 6).
     port_gbps
-        Speed of a link (B), gigabits a second.
+        Speed of a link (B), gigabits per second.
     tor_gbps
         Speed between a pod's servers and its top-of-rack switch (B_tor).
     reconfiguration_ms

@@ -1,4 +1,4 @@
-"""A task graph as Chakra execution traces: a file a server, and the groups file beside them.
+"""A task graph as Chakra execution traces: a file per server, and the groups file beside them.
 
 Written so that ASTRA-sim carries it out as it is meant (``docs/astra-sim.md``): it knows no barriers,
 no broadcasts, no messages of no bytes, takes what one rank puts into an all-gather for its size, and
