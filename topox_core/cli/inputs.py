@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import asdict
+from typing import Any
 
 from topox_core.cli.command import (
     Answer,
@@ -17,7 +18,7 @@ from topox_core.cli.command import (
 from topox_core.cli.options import JSON, Option, changes_of, setting_option
 from topox_core.errors import check_known
 from topox_core.io.content import record_of
-from topox_core.schema.fields import fields_of
+from topox_core.schema.fields import Field, expected, fields_of, text_of
 
 # Endings of names of InfraGraph's files.
 _INFRAGRAPH = (".yaml", ".yml")
@@ -63,6 +64,11 @@ def cluster(options: Arguments) -> Answer:
     )
 
 
+def _as_record(field: Field) -> dict[str, Any]:
+    words = {"key": field.name, "meaning": field.description, "range": expected(field.hint)}
+    return {**words, **record_of(field, "default unit")}
+
+
 def _list(options: Arguments) -> Answer:
     """Return every workload, or the one that is named with its parameters."""
     from topox_core.workloads.catalogue import WORKLOADS, workload_of
@@ -71,13 +77,14 @@ def _list(options: Arguments) -> Answer:
     workloads = [workload_of(options.name)] if named else list(WORKLOADS.values())
     found = [
         record_of(one, "name title meaning source")
-        | {"parameters": [record_of(p, "key default unit meaning range") for p in one.parameters]}
+        | {"parameters": [_as_record(field) for field in one.parameters]}
         for one in workloads
     ]
     lines = [table(*((one.name, one.meaning) for one in workloads))]
     for one in workloads if named else ():
         rows = (
-            (f"{p.key}={p.default}", p.unit, f"{p.meaning} ({p.range})") for p in one.parameters
+            (f"{p.name}={text_of(p.default)}", p.unit, f"{p.description} ({expected(p.hint)})")
+            for p in one.parameters
         )
         lines += ["", table(*rows), "", f"Source: {one.source}"]
     return Answer({"workloads": found}, lines)

@@ -266,7 +266,7 @@ def settings_as_options(
     except InputError as error:
         if error.file not in ("", "settings", "topology", "command line"):
             raise
-        field = error.field
+        field = error.field.partition("[")[0]  # an option holds its whole list
         if flags and field in flags:
             field = flags[field]
         elif hasattr(options, field):

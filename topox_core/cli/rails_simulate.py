@@ -52,6 +52,7 @@ from topox_core.rails.window_lengths import (
     share_above,
 )
 from topox_core.rails.windows import windows_of_execution
+from topox_core.schema.records import check_value
 from topox_core.training.job import Job
 
 CHANGES = setting_option(
@@ -97,8 +98,7 @@ def preset_of(options: Arguments) -> Job:
     changes: dict[str, Any] = {}
     for key, text in changes_of(options.changes).items():
         check_known(key, KEYS, file="command line", item="--set", field=printable(key))
-        none = (key, text) == ("iteration_ms", "none")
-        changes[key] = None if none else value_of(text)
+        changes[key] = value_of(text)
     return changed(base, changes).changed(title=f"{base.heading}, changed") if changes else base
 
 
@@ -188,13 +188,13 @@ def simulate(options: Arguments) -> Answer:
     """Run the iteration of a job on one rail."""
     from topox_core.rails.builder import build
     from topox_core.rails.control.simulate import simulate
-    from topox_core.rails.delay import check_limit, iteration_source, slowest_switch
+    from topox_core.rails.delay import LIMIT_PERCENT, iteration_source, slowest_switch
 
     job, percent_most = preset_of(options), options.limit_percent
     rail, switches = _rail(options, job)
     # What cannot be is refused before a large iteration is built.
     if percent_most is not None:
-        check_limit(percent_most)
+        check_value(LIMIT_PERCENT, percent_most, file="settings", field="limit_percent")
     iteration = build(job, fold=options.fold, by_layer=options.by_layer)
     run = simulate(iteration, rail)
     windows = run.windows

@@ -334,14 +334,7 @@ def plan_bars(ranked: Sequence[RankedPlan], theme: Theme, called: Sequence[str] 
 def plan_word(one: RankedPlan) -> str:
     """Return a plan as short as it goes, what it does not split left out: TP2 DP64, 4 x 2."""
     plan = one.plan
-    degrees = {
-        "TP": plan.tensor,
-        "PP": plan.pipeline,
-        "DP": plan.data,
-        "CP": plan.context,
-        "EP": plan.expert,
-    }
-    split = " ".join(f"{word}{value}" for word, value in degrees.items() if value > 1) or "DP1"
+    split = " ".join(f"{word}{value}" for word, value in plan.degrees.items() if value > 1) or "DP1"
     micro = f"{plan.microbatches}×{plan.microbatch_size}"
     return f"{split}, {micro}{' R' if one.recomputes else ''}"
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-from topox_core.economics.networks import COUNTINGS, Counting, bills, savings
+from topox_core.economics.networks import Counting, bills, savings
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, Catalogue
 from topox_core.errors import InputError, check_known, needed, refuse_if, shown, unknown
 from topox_core.fabrics.comparison.compare import compare
@@ -17,13 +17,21 @@ from topox_core.io.content import record_of
 from topox_core.labs.lab import LESSON_SETTINGS, Call
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
-from topox_core.rails.delay import slowest_switch, study, windows_source
+from topox_core.rails.delay import (
+    BASE_MS,
+    DELAY_MS,
+    LIMIT_PERCENT,
+    slowest_switch,
+    study,
+    windows_source,
+)
 from topox_core.rails.windows import windows_by_stage
-from topox_core.schema.fields import fields_of, problems, setting
+from topox_core.schema.fields import fields_of, setting
+from topox_core.schema.records import check_value
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS, solve
 from topox_core.tdm.model.jobs import Jobs, PodNetwork, TdmSettings
 from topox_core.topology.finder import VARIANTS, find_layout, traffic_of
-from topox_core.training.plan import ORDERS
+from topox_core.training.plan import Schedule
 
 ENGINES = ("list", "auto", "cpsat", "highs")
 # Of algorithms for jobs, those that end by themselves and not by the clock.
@@ -43,8 +51,6 @@ class InstanceFiles:
 
 
 # What each option may be, the cluster's as the cluster says.
-_UP_TO_64 = Annotated[int, setting(ge=1, le=64)]
-_AtLeast0 = Annotated[float, setting(ge=0, le=1e6)]
 _CLUSTER = {
     name: fields_of(Cluster)[name].hint
     for name in ("port_gbps", "slot_ms", "reconfiguration_ms", "ports_per_server", "switches")
@@ -53,21 +59,20 @@ _NETWORK = {name: fields_of(PodNetwork)[name].hint for name in ("reconfiguration
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "schedule": {**_CLUSTER, "engine": Annotated[str, setting(choices=ENGINES)]},
     "compare": _CLUSTER,
-    "topology": {"degree": _UP_TO_64, "variant": Annotated[str, setting(choices=VARIANTS)]},
+    "topology": {
+        "degree": _CLUSTER["ports_per_server"],
+        "variant": Annotated[str, setting(choices=VARIANTS)],
+    },
     "tdm": {**_NETWORK, "algorithm": Annotated[str, setting(choices=UNTIMED)]},
     "rails_count": {
-        "stages": _UP_TO_64,
+        "stages": Annotated[int, setting(ge=1, le=64)],
         "microbatches": Annotated[int, setting(ge=1, le=1_000)],
-        "schedule": Annotated[str, setting(choices=tuple(ORDERS))],
+        "schedule": fields_of(Schedule)["order"].hint,
     },
-    "rails_delay": {
-        "base_ms": Annotated[float, setting(gt=0, le=1e9)],
-        "delay_ms": _AtLeast0,
-        "limit_percent": _AtLeast0,
-    },
+    "rails_delay": {"base_ms": BASE_MS, "delay_ms": DELAY_MS, "limit_percent": LIMIT_PERCENT},
     "cost": {
         "gpus": Annotated[int, setting(ge=8, le=1_000_000)],
-        "counting": Annotated[str, setting(choices=COUNTINGS)],
+        "counting": fields_of(Counting)["method"].hint,
         "prices": Annotated[str, setting(choices=tuple(PRICE_SETS))],
     },
 }
@@ -90,8 +95,7 @@ def check_options(call: str, options: Mapping[str, Any], before: str) -> None:
         hint = known[name]
         if isinstance(value, dict) and name in _TIMES and [*value] == ["times"]:
             hint, value, name = _Times, value["times"], f"{name}.times"
-        for _, problem in problems(hint, value):
-            raise InputError(problem, field=f"{before}.{name}")
+        check_value(hint, value, field=f"{before}.{name}")
 
 
 def call_value(call: Call, files: InstanceFiles) -> float | str:

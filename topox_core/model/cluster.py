@@ -28,6 +28,17 @@ DELAYS_MS = (
 )
 SPEEDS_GBPS = (10.0, 25.0, 40.0, 50.0, 100.0, 150.0, 200.0, 400.0, 800.0, 1600.0)
 SLOTS_MS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+PortSpeed = Annotated[
+    float,
+    setting(
+        "Port speed",
+        "Gbit/s",
+        "speed of a port, each way (B)",
+        gt=0,
+        le=MAX_GBPS,
+        steps=SPEEDS_GBPS,
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -64,17 +75,7 @@ class Cluster:
             le=10 * MAX_SERVERS,
         ),
     ]
-    port_gbps: Annotated[
-        float,
-        setting(
-            "Port speed",
-            "Gbit/s",
-            "speed of a port, each way (B)",
-            gt=0,
-            le=MAX_GBPS,
-            steps=SPEEDS_GBPS,
-        ),
-    ]
+    port_gbps: PortSpeed
     slot_ms: Annotated[
         float,
         setting(

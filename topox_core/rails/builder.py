@@ -98,15 +98,15 @@ def rail_program(job: Job, by_layer: bool = True) -> Program:
         If there would be too many steps, or the communications alone last longer.
     """
     issued = job.changed(
-        plan__skew=0.0,
-        schedule__exchanges="layer" if by_layer else "pass",
-        schedule__overlap_exchanges=False,
-        schedule__overlap_sends=job.schedule.overlap_sends or job.schedule.virtual > 1,
-        schedule__iteration_ms=None,
+        skew=0.0,
+        exchanges="layer" if by_layer else "pass",
+        overlap_exchanges=False,
+        overlap_sends=job.schedule.overlap_sends or job.schedule.virtual > 1,
+        iteration_ms=0.0,
     )
     built = _OnRail(timed(issued, 1.0), by_layer).program()
     wanted = job.schedule.iteration_ms
-    if wanted is None:
+    if not wanted:
         return built
     least = _OnRail(timed(issued, 0.0), by_layer).program()
     scaled = [one.ms - other.ms for one, other in zip(built.steps, least.steps, strict=True)]

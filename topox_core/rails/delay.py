@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,12 +35,17 @@ from topox_core.rails.iteration import (
     RailIteration,
     RailRun,
 )
-from topox_core.rails.timing import check_delay
 from topox_core.rails.window_lengths import lengths_ms
 from topox_core.rails.windows import calls_of
+from topox_core.schema.fields import fields_of, setting
+from topox_core.schema.records import check_value
 from topox_core.training.job import Job
 
 Ints = NDArray[np.int64]
+# What a delay study is asked: of the iteration without switching, of the rail, and how much longer it may be.
+BASE_MS = Annotated[float, setting(ge=0, le=1e15)]
+DELAY_MS = fields_of(Rail)["reconfiguration_ms"].hint
+LIMIT_PERCENT = Annotated[float, setting(ge=0, le=1e6)]
 
 
 def recorded(execution: Execution) -> tuple[RailIteration, FloatArray]:
@@ -376,7 +382,7 @@ def study(source: Source, delays_ms: Sequence[float] = RAIL_DELAYS_MS) -> DelayS
         field="delays_ms",
     )
     for delay in delays_ms:
-        check_delay(delay, "delay_ms")
+        check_value(DELAY_MS, delay, file="settings", field="delay_ms")
     rows = tuple(DelayRow(delay, *source.both_ms(delay)) for delay in sorted(set(delays_ms)))
     return DelayStudy(source.base_ms, rows, source.name)
 
@@ -394,7 +400,7 @@ def slowest_switch(source: Source, limit_percent: float, provisioned: bool = Tru
     InputError
         If the limit is negative, or already exceeded without any delay.
     """
-    check_limit(limit_percent)
+    check_value(LIMIT_PERCENT, limit_percent, file="settings", field="limit_percent")
     most = source.base_ms * (1 + limit_percent / 100)
     most += 1e-9 * source.base_ms  # rounding of sums over thousands of events
 
@@ -438,22 +444,9 @@ def slowest_switch(source: Source, limit_percent: float, provisioned: bool = Tru
     return last if above(last) <= 0 else low
 
 
-def check_limit(percent: float) -> None:
-    """Refuse a limit on the overhead that cannot be; raises InputError."""
-    refuse_if(
-        (not 0 <= percent <= 1e6, f"must be 0 to 1e6 (got {percent:g})"),
-        file="settings",
-        field="limit_percent",
-    )
-
-
 def _checked(
     base_ms: float, windows_ms: Sequence[float], delay_ms: float
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    refuse_if(
-        (not 0 <= base_ms < 1e15, f"must be 0 to 1e15 (got {base_ms:g})"),
-        file="settings",
-        field="base_ms",
-    )
-    check_delay(delay_ms, "delay_ms")
+    check_value(BASE_MS, base_ms, file="settings", field="base_ms")
+    check_value(DELAY_MS, delay_ms, file="settings", field="delay_ms")
     return lengths_ms(windows_ms)

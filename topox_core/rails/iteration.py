@@ -149,10 +149,14 @@ class Rail:
 
     nic_gbps: Annotated[float, setting(gt=0, le=1e9)] = 400.0
     nic_ports: Annotated[int, setting(ge=1)] = 2
-    latency_us: Annotated[float, setting(ge=0, le=MAX_DELAY_MS)] = 0.0
+    latency_us: Annotated[float, setting("Latency of a step", "us", ge=0, le=MAX_DELAY_MS)] = 0.0
     optical: bool = True
-    reconfiguration_ms: Annotated[float, setting(ge=0, le=MAX_DELAY_MS)] = 0.0
-    link_up_ms: Annotated[float, setting(ge=0, le=MAX_DELAY_MS)] = 0.0
+    reconfiguration_ms: Annotated[
+        float, setting("Switching delay", "ms", ge=0, le=MAX_DELAY_MS)
+    ] = 0.0
+    link_up_ms: Annotated[
+        float, setting("Time until a NIC sees light", "ms", ge=0, le=MAX_DELAY_MS)
+    ] = 0.0
     provisioned: bool = True
     static_split: bool = False
 

@@ -4,42 +4,35 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from topox_core.errors import InputError, check_known, errors_in_file, look_up, refuse_if, shown
-from topox_core.training.job import Job
+from topox_core.errors import check_known, errors_in_file, look_up, refuse_if, shown
+from topox_core.training.job import SETTINGS, Job
 from topox_core.training.machine import MACHINES
 from topox_core.training.plan import FSDP, Plan, Schedule
 from topox_core.training.shape import SHAPES, Shape
 
-# What a job on rails may change (``rails simulate --set``, the axes of a study, the page's sidebar),
-# and the field that holds it; ``__`` as :meth:`topox_core.training.job.Job.changed` has it.
-KEYS: Mapping[str, str] = {
-    "shape": "shape",
-    "gpus": "",
-    **{key: f"plan__{key}" for key in ("tensor", "pipeline", "data", "context", "expert")},
-    "fsdp": "plan__zero",
-    "microbatches": "plan__microbatches",
-    "microbatch_size": "plan__microbatch_size",
-    "sequence": "shape__sequence",
-    "schedule": "schedule__order",
-    "virtual_stages": "schedule__virtual",
-    "recompute": "schedule__recompute",
-    **{key: f"schedule__{key}" for key in ("reshard", "regather", "reduce", "split_sends")},
-    "gpus_per_server": "machine__gpus_per_server",
-    "nic_gbps": "machine__nic_gbps",
-    "machine": "machine",
-    "iteration_ms": "schedule__iteration_ms",
-    "host_ms": "machine__host_ms",
+# What options, links and files call some settings of a job, or their values, as well.
+ALIASES: Mapping[str, tuple[str, Mapping[Any, Any]]] = {
+    "schedule": ("order", {}),
+    "virtual_stages": ("virtual", {}),
+    "fsdp": ("zero", {True: FSDP, False: 0}),
+    "recompute": ("recompute", {True: "full", False: "none"}),
+    "iteration_ms": ("iteration_ms", {"none": 0.0}),
 }
-_TRUTHS = ("fsdp", "recompute")
+# Whoever builds a rail's traffic says how it is exchanged, and that tokens choose experts evenly.
+_NOT_ON_RAILS = ("exchanges", "overlap_exchanges", "skew", "seed")
+# What a job on rails may change: options of commands, axes of studies, the sidebar.
+KEYS = sorted({"shape", "machine", "gpus", *SETTINGS, *ALIASES} - {*_NOT_ON_RAILS})
+
+# What a machine has by the server it is in, and degrees whose product is the GPUs.
+_OF_A_SERVER = ("gpus_per_server", "nic_gbps", "network_share", "host_ms")
+_SPREAD = ("tensor", "context", "pipeline", "data")
 
 
 def settings_of(job: Job) -> dict[str, Any]:
     """Return what holds of a job by the names of :data:`KEYS`, shape and machine apart."""
-    own = {"gpus": job.plan.gpus, "fsdp": job.plan.fsdp}
-    own["recompute"] = job.schedule.recompute == "full"
-    places = {key: place.split("__") for key, place in KEYS.items() if "__" in place}
-    held = {key: getattr(getattr(job, part), field) for key, (part, field) in places.items()}
-    return {key: own.get(key, held.get(key)) for key in KEYS if key in own or key in held}
+    also = {"schedule": job.schedule.order, "virtual_stages": job.schedule.virtual}
+    truths = {"fsdp": job.plan.fsdp, "recompute": job.schedule.recompute == "full"}
+    return {**job.values, **also, **truths, "gpus": job.plan.gpus}
 
 
 def changed(job: Job, settings: Mapping[str, Any]) -> Job:
@@ -48,7 +41,8 @@ def changed(job: Job, settings: Mapping[str, Any]) -> Job:
     Parameters
     ----------
     settings
-        Shape and machine by their names. The degrees must make ``gpus``, those of ``job`` unless given.
+        Shape and machine by their names; tokens of a sequence, servers and network cards stay. The degrees must
+        make ``gpus``, those of ``job`` unless given.
 
     Raises
     ------
@@ -56,47 +50,25 @@ def changed(job: Job, settings: Mapping[str, Any]) -> Job:
         If a key is unknown, or a value does not fit the others or a rail.
     """
     with errors_in_file(f"preset {job.name}"):
+        changes: dict[str, Any] = {}
         for key, value in settings.items():
             check_known(key, KEYS, field=key)
-            refuse_if(
-                (
-                    key in _TRUTHS and not isinstance(value, bool),
-                    f"must be true or false (got {shown(value)})",
-                ),
-                field=key,
-            )
-        changes = dict(settings)
+            no_truth = key == "fsdp" and not isinstance(value, bool)
+            refuse_if((no_truth, f"must be true or false (got {shown(value)})"), field=key)
+            name, values = ALIASES.get(key, (key, {}))
+            changes[name] = values.get(value, value) if isinstance(value, bool | str) else value
         gpus = changes.pop("gpus", job.plan.gpus)
-        if "fsdp" in changes:
-            unsharded = job.plan.zero if job.plan.zero < FSDP else 0
-            changes["fsdp"] = FSDP if changes["fsdp"] else unsharded
-        if "recompute" in changes:
-            full, other = "full", job.schedule.recompute
-            changes["recompute"] = (
-                full if changes["recompute"] else "none" if other == full else other
-            )
         if "shape" in changes:
             shape = look_up(changes["shape"], SHAPES, "model", field="shape")
-            tokens = changes.pop("sequence", job.shape.sequence)
-            changes["shape"] = replace(shape, sequence=tokens)
+            changes["shape"] = replace(shape, sequence=job.shape.sequence)
         if "machine" in changes:
-            fields = ("gpus_per_server", "nic_gbps", "network_share", "host_ms")
-            kept = {name: changes.pop(name, getattr(job.machine, name)) for name in fields}
             machine = look_up(changes["machine"], MACHINES, "machine", field="machine")
-            changes["machine"] = replace(machine, **kept)
-        try:
-            new = job.changed(**{KEYS[key]: value for key, value in changes.items()})
-        except InputError as error:
-            place = f"{error.item}__{error.field}"
-            own = [key for key, one in KEYS.items() if one == place]
-            if not own:
-                raise
-            raise InputError(error.problem, field=own[0]) from None
-        if new.plan.gpus != gpus:
-            degrees = (new.plan.tensor, new.plan.context, new.plan.pipeline, new.plan.data)
-            product = " x ".join(f"{degree}" for degree in degrees)
-            problem = f"must be tensor x context x pipeline x data = {product} = {new.plan.gpus:,}"
-            raise InputError(f"{problem} (got {shown(gpus)})", field="gpus")
+            own = {name: getattr(job.machine, name) for name in _OF_A_SERVER}
+            changes["machine"] = replace(machine, **own)
+        new = job.changed(**changes)
+        product = " x ".join(str(getattr(new.plan, name)) for name in _SPREAD)
+        must = f"must be {' x '.join(_SPREAD)} = {product} = {new.plan.gpus:,}"
+        refuse_if((new.plan.gpus != gpus, f"{must} (got {shown(gpus)})"), field="gpus")
         check_on_rail(new)
     return new
 
@@ -118,14 +90,9 @@ def check_on_rail(job: Job) -> None:
 def degrees_in_words(job: Job) -> str:
     """Return GPUs, degrees and order in one line."""
     plan = job.plan
-    parts = [
-        ("TP", plan.tensor),
-        ("CP", plan.context),
-        ("PP", plan.pipeline),
-        ("FSDP" if plan.fsdp else "DP", plan.data),
-        ("EP", plan.expert),
-    ]
-    degrees = ", ".join(f"{word} {degree}" for word, degree in parts if degree > 1)
+    parts = [(one, plan.degrees[one]) for one in ("TP", "CP", "PP", "DP", "EP")]
+    words = {"DP": "FSDP"} if plan.fsdp else {}
+    degrees = ", ".join(f"{words.get(one, one)} {degree}" for one, degree in parts if degree > 1)
     order = replace(job.schedule, recompute="none").words
     return f"{plan.gpus:,} GPUs: {degrees or 'one GPU'}; {plan.microbatches_words}, {order}"
 
@@ -146,7 +113,6 @@ def _job(
     **settings: Any,
 ) -> Job:
     """Return a job whose servers tensor parallelism fills, with sharded weights unless said otherwise."""
-    places = {KEYS[key]: value for key, value in settings.items()}
     plain = Job(
         replace(shape, sequence=_TOKENS),
         Plan(sequence_parallel=settings.get("split_sends", True), zero=zero),
@@ -157,9 +123,7 @@ def _job(
         source,
     )
     # The papers simulate a rail at its card's full speed.
-    return plain.changed(
-        machine__gpus_per_server=settings["tensor"], machine__network_share=1.0, **places
-    )
+    return plain.changed(gpus_per_server=settings["tensor"], network_share=1.0, **settings)
 
 
 def _llama_405b(name: str, words: str = "", source: str = "", **degrees: Any) -> Job:

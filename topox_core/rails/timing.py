@@ -24,7 +24,6 @@ from topox_core.rails.iteration import (
     ALL_REDUCE,
     ALL_TO_ALL,
     COMPUTE,
-    MAX_DELAY_MS,
     REDUCE_SCATTER,
     SEND,
     Rail,
@@ -258,21 +257,6 @@ def durations_ms(iteration: RailIteration, rail: Rail) -> FloatArray:
     )
     # A group of one has nobody to talk to.
     return np.where(iteration.kind == COMPUTE, iteration.duration_ms, np.where(n > 1, lasting, 0.0))
-
-
-def check_delay(value: float, field: str) -> None:
-    """Refuse a delay that is negative, not a number, or beyond all measure.
-
-    Raises
-    ------
-    InputError
-        If it is.
-    """
-    refuse_if(
-        (not 0 <= value <= MAX_DELAY_MS, f"must be 0 to {MAX_DELAY_MS:g} (got {value:g})"),
-        file="settings",
-        field=field,
-    )
 
 
 def _members(iteration: RailIteration) -> FloatArray:

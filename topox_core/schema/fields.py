@@ -90,7 +90,7 @@ def _whole(text: str) -> int:
 
 
 _OF_TEXT: Mapping[type, Callable[[str], Any]] = {
-    bool: {"yes": True, "no": False}.__getitem__,
+    bool: {"yes": True, "true": True, "no": False, "false": False}.__getitem__,
     int: _whole,
     float: float,
 }
@@ -118,6 +118,8 @@ class Field:
         What it is counted in; empty for a plain number.
     steps
         Values that a slider offers.
+    group
+        What it belongs to, where fields of several records stand side by side.
     """
 
     name: str
@@ -131,6 +133,12 @@ class Field:
     description: str
     unit: str
     steps: tuple[float, ...]
+    group: str = ""
+
+    @property
+    def label(self) -> str:
+        """Its name with the unit, as an axis or a control has it."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
 
     @property
     def help(self) -> str:
@@ -159,6 +167,11 @@ class Field:
         return text
 
 
+def text_of(value: Any) -> str:
+    """Return the text of which :meth:`Field.value_of` makes a value again."""
+    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
+
+
 @cache
 def fields_of(record: type) -> Mapping[str, Field]:
     """Return the fields of a dataclass or a Struct by name, in their order."""
@@ -176,17 +189,6 @@ def fields_of(record: type) -> Mapping[str, Field]:
 def field_of(hint: Any) -> Field:
     """Return a field of no record."""
     return _field(dataclasses.field(), hint)
-
-
-def made_field(kind: Any, *words: str, choices: Iterable[str | int] = (), **limits: Any) -> Field:
-    """Return a field of no record as :func:`setting` declares it; a whole number's bounds are whole.
-
-    Python takes annotated types as one whose bounds are equal: 1.0 would stand in place of 1 in
-    whatever field declares that next, and no whole number fits it.
-    """
-    if kind is int:
-        limits = {name: int(bound) for name, bound in limits.items() if math.isfinite(bound)}
-    return field_of(Annotated[kind, setting(*words, choices=choices, **limits)])
 
 
 def _field(one: Any, hint: Any) -> Field:

@@ -64,6 +64,23 @@ def wrong_fields(record: Any) -> Iterator[tuple[str, str]]:
         yield from problems(field.hint, getattr(record, name), name)
 
 
+def check_value(hint: Any, value: object, **place: str) -> None:
+    """Refuse what is not of a type.
+
+    Parameters
+    ----------
+    **place
+        Its ``file``, ``item`` and ``field``.
+
+    Raises
+    ------
+    InputError
+        If it is not.
+    """
+    for _, problem in problems(hint, value):
+        raise InputError(problem, **place)
+
+
 def check_values(
     kind: type, values: object, file: str, item: str = "", must: Collection[str] | None = None
 ) -> None:

@@ -131,13 +131,13 @@ def jobs(
 
 
 def _scaled(job: Job, factor: float) -> Job:
-    return job.changed(schedule__iteration_ms=timed_with(job, factor).total_ms)
+    return job.changed(iteration_ms=timed_with(job, factor).total_ms)
 
 
 def _with_microbatches(
     shape: Shape, machine: Machine, degrees: Plan, sequences: int, like: Job | None
 ) -> Iterator[Job]:
-    order = replace(like.schedule, iteration_ms=None) if like else Schedule()
+    order = replace(like.schedule, iteration_ms=0.0) if like else Schedule()
     plain = replace(order, order="1f1b", virtual=1) if order.virtual > 1 else order
     chunks = degrees.pipeline * order.virtual
     for size in MICROBATCH_SIZES:

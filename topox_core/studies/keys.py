@@ -11,32 +11,32 @@ from itertools import chain
 from typing import Annotated, Any
 
 from topox_core.economics.comparison import Running
-from topox_core.economics.networks import LINE_NAMES, Counting
+from topox_core.economics.networks import LINE_NAMES, MAX_GPUS as MAX_NETWORK_GPUS, Counting
 from topox_core.economics.price_sets import (
     DEFAULT_SET,
-    MAX_USD,
-    MAX_W,
     PARTS,
     PRICE_SETS,
     SET_BY_SPEED,
+    Part,
 )
 from topox_core.errors import InputError, refuse_if, shown
-from topox_core.fabrics.comparison.compare import MAX_DELAY_MS
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS
-from topox_core.model.cluster import MAX_PORTS, Cluster
+from topox_core.model.cluster import Cluster
 from topox_core.model.lowering.collective_steps import ALGORITHMS as COLLECTIVE_ALGORITHMS
-from topox_core.rails.presets import KEYS as RAIL_SETTINGS
+from topox_core.model.lowering_choices import Lowering
+from topox_core.rails.iteration import Rail
+from topox_core.rails.presets import ALIASES
 from topox_core.schedule.settings import AUTO, DEFAULT, Settings
 from topox_core.schema.fields import (
     PRINTABLE,
     Field,
     expected,
+    field_of,
     fields_of,
-    made_field,
-    problems,
     setting,
 )
+from topox_core.schema.records import check_value
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS as TDM_ALGORITHMS
 from topox_core.tdm.mixes.deployment import SetUp
 from topox_core.tdm.model.jobs import Reading, TdmSettings
@@ -52,18 +52,15 @@ from topox_core.text.numbers import (
     uncapitalised,
     words_of,
 )
-from topox_core.training.job import MAX_GPUS
-from topox_core.training.machine import Machine
-from topox_core.training.plan import Plan, Schedule
-from topox_core.training.shape import Shape
-from topox_core.workloads.workload import Parameter
+from topox_core.training.job import MAX_GPUS, SETTINGS as JOB_SETTINGS
+from topox_core.training.plan import DEGREES
 
 Value = str | int | float | bool
 EFFORTS = ("first", "search", "prove")
 RAIL_CONTROLS = ("provisioned", "on_demand")
 FAT_TREES = ("cost", "full")
 DEFAULT_FABRIC, GPUS = "scheduled", 1_024
-MAX_SEED, MAX_LABEL = 2**31 - 1, 120
+MAX_LABEL = 120
 SEED, LABEL = "seed", "label"
 FABRIC, RAIL, ROUND, BILL = "fabric", "rail", "round", "bill"
 
@@ -103,7 +100,7 @@ class Key:
     @property
     def title(self) -> str:
         """Words with the unit, as an axis has them."""
-        return f"{self.words} ({self.unit})" if self.unit else self.words
+        return self.field.label
 
     @property
     def choices(self) -> tuple[Any, ...]:
@@ -133,10 +130,11 @@ class Key:
         hint = self.field.hint
         if isinstance(given, float) and self.kind == "whole" and given.is_integer():
             given = int(given)
+        if isinstance(given, str) and self.kind == "truth":
+            given = self.field.value_of(given)
         if given is None:
             raise InputError(f"must be {expected(hint)} (got {shown(given)})")
-        for _, problem in problems(hint, given):
-            raise InputError(problem)
+        check_value(hint, given)
         real = self.kind == "number" and not isinstance(given, str)
         value: Value = float(given) + 0.0 if real else given
         return value
@@ -152,8 +150,13 @@ def _key(
     name: str, words: str, kind: Any, unit: str = "", own: Value | None = None, **limits: Any
 ) -> Key:
     """Return a key that is no field of a record; numbers are at least 0."""
-    limits = {"ge": 0, "le": 1e12} | limits if kind in (int, float) else limits
-    return Key(name, made_field(kind, words, unit, **limits), own)
+    limits = {"ge": 0} | limits if kind in (int, float) else limits
+    return Key(name, field_of(Annotated[kind, setting(words, unit, **limits)]), own)
+
+
+def _called(name: str, field: Field, words: str, own: Value | None = None) -> Key:
+    """Return a field of a record as a key of another name."""
+    return Key(name, dataclasses.replace(field, title=words), own)
 
 
 def _choice(name: str, words: str, choices: Iterable[str], own: str) -> Key:
@@ -170,27 +173,22 @@ SETTINGS = (
     *("exclusive_devices", "any_port", "time_limit_s", "gap", "threads"),
 )
 _COMMON = (
-    _key(SEED, "Seed", int, own=0, le=MAX_SEED),
+    Key(SEED, fields_of(Settings)["seed"], 0),
     _key(LABEL, "Label", str, max_length=MAX_LABEL, without=PRINTABLE),
 )
 _PRICES = tuple(
-    _key(
-        f"prices.{part}.{field}",
-        f"{word} of {LINE_NAMES[part]}",
-        float,
-        unit,
-        le=most,
-    )
+    _called(f"prices.{part}.{name}", fields_of(Part)[name], f"{word} of {LINE_NAMES[part]}")
     for part in PARTS
-    for field, word, unit, most in (
-        ("price_usd", "Price", "$", MAX_USD),
-        ("power_w", "Power", "W", MAX_W),
-    )
+    for name, word in (("price_usd", "Price"), ("power_w", "Power"))
 )
 _RINGS = Annotated[int, setting(ge=1, le=4_096)] | Annotated[str, setting(choices=(AUTO, DEFAULT))]
 _ON_CLUSTER = (
     *_keys("cluster", Cluster, "reconfiguration_ms", "port_gbps"),
-    _key("cluster.degree", "Ports per server, switches with them", int, ge=1, le=MAX_PORTS),
+    _called(
+        "cluster.degree",
+        fields_of(Cluster)["ports_per_server"],
+        "Ports per server, switches with them",
+    ),
     *_keys("cluster", Cluster, "ports_per_server", "switches", "ports_per_switch", "slot_ms"),
     *_keys("cluster", Cluster, "latency_us", "duplex"),
     _choice("fabric", "Fabric", FABRICS, DEFAULT_FABRIC),
@@ -199,33 +197,25 @@ _ON_CLUSTER = (
     _choice("settings.effort", "Effort", EFFORTS, "first"),
     *_keys("settings", Settings, *SETTINGS),
     _key("lowering.rings", "Rings per collective", _RINGS, own=AUTO),
-    _key("lowering.all_reduce_on_network", "All-reduces on the network", bool, own=True),
+    *_keys("lowering", Lowering, "all_reduce_on_network"),
     *(
         _choice(f"lowering.{kind}", f"Algorithm of {words_of(kind)}", (AUTO, DEFAULT, *names), AUTO)
         for kind, names in COLLECTIVE_ALGORITHMS.items()
     ),
 )
-_JOB = {"shape": Shape, "plan": Plan, "schedule": Schedule, "machine": Machine}
-_NOT_ON_RAILS = ("reshard", "regather", "reduce", "split_sends", "iteration_ms")
-
-
-def _on_rails() -> Iterable[Key]:
-    """Yield the settings of a job on rails that have keys, by the fields that hold them."""
-    for key, place in RAIL_SETTINGS.items():
-        part, _, field = place.rpartition("__")
-        if part and key not in (*_NOT_ON_RAILS, "fsdp", "recompute"):
-            yield Key(f"rails.{key}", fields_of(_JOB[part])[field])
-
-
+# What of a job on rails has a key; files have called the order of its passes the schedule.
+_OF_A_RAIL = (
+    *(*DEGREES, "microbatches", "microbatch_size", "sequence", "schedule", "virtual_stages"),
+    *("gpus_per_server", "nic_gbps", "host_ms"),
+)
 _ON_RAILS = (
-    _key("rails.reconfiguration_ms", "Switching delay", float, "ms", 0.0, le=MAX_DELAY_MS),
+    *_keys("rails", Rail, "reconfiguration_ms"),
     _choice("rails.control", "Control", RAIL_CONTROLS, RAIL_CONTROLS[0]),
-    _key("rails.link_up_ms", "Time until a NIC sees light", float, "ms", 0.0, le=MAX_DELAY_MS),
-    _key("rails.latency_us", "Latency of a step", float, "us", 0.0, le=1e9),
+    *_keys("rails", Rail, "link_up_ms", "latency_us"),
     _key("rails.fsdp", "Sharded weights (FSDP)", bool),
     _key("rails.recompute", "Recomputing", bool),
     _key("rails.gpus", "GPUs", int, ge=1, le=MAX_GPUS),
-    *_on_rails(),
+    *(Key(f"rails.{one}", JOB_SETTINGS[ALIASES.get(one, (one,))[0]]) for one in _OF_A_RAIL),
 )
 # A network of pods is built as it is set up; what a study draws with is its seed.
 _SET_UP = tuple(
@@ -237,7 +227,7 @@ _ON_ROUNDS = (
     *_keys("tdm", Reading, *fields_of(Reading)),
 )
 _ON_NETWORKS = (
-    _key("network.gpus", "GPUs", int, own=GPUS, ge=1, le=10_000_000),
+    _key("network.gpus", "GPUs", int, own=GPUS, ge=1, le=MAX_NETWORK_GPUS),
     *_keys("network", Counting, *(n for n in fields_of(Counting) if n != "fibre_m_per_link")),
 )
 _YEARS = _keys("running", Running, *fields_of(Running))
@@ -257,18 +247,6 @@ KEYS_OF: Mapping[str, tuple[Key, ...]] = {
 def by_name(keys: Iterable[Key]) -> Mapping[str, Key]:
     """Return keys by their name."""
     return {key.name: key for key in keys}
-
-
-def parameter_key(prefix: str, parameter: Parameter) -> Key:
-    """Return a workload's (or a job's) parameter as a key."""
-    limits = {"ge": parameter.least, "le": min(parameter.most, 1e12)}
-    return _key(
-        f"{prefix}.{parameter.key}",
-        words_of(parameter.key),
-        type(parameter.default),
-        "" if parameter.choices else parameter.unit,
-        **({"choices": parameter.choices} if parameter.choices else limits),
-    )
 
 
 KEYS = by_name(chain(*KEYS_OF.values()))

@@ -180,7 +180,7 @@ def graph_at(resolved: Resolved, values: Values) -> tuple[TaskGraph, Cluster]:
         assert resolved.graph is not None
         assert resolved.cluster is not None
         return resolved.graph, resolved.cluster
-    if SEED in values and any(one.key == SEED for one in workload.parameters):
+    if SEED in values and any(one.name == SEED for one in workload.parameters):
         changes.setdefault(SEED, values[SEED])
     parameters = {**subject.parameters, **changes}
     return _generated(workload.name, tuple(sorted(parameters.items(), key=lambda one: one[0])))

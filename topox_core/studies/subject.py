@@ -35,7 +35,6 @@ from topox_core.studies.keys import (
     Key,
     Value,
     by_name,
-    parameter_key,
 )
 from topox_core.traces.importing import import_kineto
 from topox_core.traces.source import KINETO, ImportSettings, Source, format_of_all, sources_of
@@ -129,7 +128,8 @@ class Subject:
     def keys(self) -> Mapping[str, Key]:
         """What a study about it may vary or fix, by name."""
         workload = self.workload
-        own = [parameter_key(self.kind, one) for one in workload.parameters] if workload else []
+        parameters = workload.parameters if workload else ()
+        own = (Key(f"{self.kind}.{one.name}", one) for one in parameters)
         return by_name((*KEYS_OF[self.runs], *own))
 
 
@@ -415,8 +415,7 @@ def own_values(resolved: Resolved) -> dict[str, Value]:
         values = asdict(resolved.cluster).items()
         own |= {f"cluster.{name}": value for name, value in values if name != "name"}
     if resolved.job is not None:
-        settings = settings_of(resolved.job).items()
-        unnamed = ("reduce", "iteration_ms")
-        own |= {f"rails.{name}": value for name, value in settings if name not in unnamed}
+        settings = {f"rails.{name}": one for name, one in settings_of(resolved.job).items()}
+        own |= {name: one for name, one in settings.items() if name in subject.keys}
     chosen = {} if workload is None else workload.chosen(subject.parameters)
     return own | {f"{subject.kind}.{key}": value for key, value in chosen.items()}

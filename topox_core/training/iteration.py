@@ -160,11 +160,10 @@ def iteration(job: Job) -> Iteration:
     InputError
         If ``iteration_ms`` is shorter than all that is not computing.
     """
-    if job.schedule.iteration_ms is None:
+    wanted_ms = job.schedule.iteration_ms
+    if not wanted_ms:
         return timed(job, 1.0)
-    return timed(
-        job, _factor(lambda factor: timed(job, factor).total_ms, job.schedule.iteration_ms)
-    )
+    return timed(job, _factor(lambda factor: timed(job, factor).total_ms, wanted_ms))
 
 
 def timed(job: Job, factor: float) -> Iteration:

@@ -9,6 +9,7 @@ from topox_core.errors import InputError, errors_in_file, printable, refuse_if, 
 from topox_core.io.assertions import KEY as ASSERT, Assertion, assertions_of
 from topox_core.io.content import FileFormat, read_object, without_header
 from topox_core.io.limits import TRAINING_JOB
+from topox_core.schema.fields import Field, fields_of
 from topox_core.schema.records import check_fields, from_values
 from topox_core.training.checks import Rule, divides, obey, short_text
 from topox_core.training.machine import MACHINES, Machine
@@ -100,6 +101,11 @@ class Job:
         return self.plan.batch * self.shape.sequence_operations
 
     @property
+    def values(self) -> dict[str, Any]:
+        """What holds of it, by the names of :data:`SETTINGS`."""
+        return {name: getattr(getattr(self, one.group), name) for name, one in SETTINGS.items()}
+
+    @property
     def words(self) -> str:
         """The job in one line."""
         return (
@@ -113,7 +119,9 @@ class Job:
         return self.title or self.words
 
     def changed(self, **changes: Any) -> Self:
-        """Return a copy with fields replaced, checked again: ``changed(plan__tensor=4, name="mine")``.
+        """Return a copy with fields replaced, checked again: ``changed(tensor=4, shape__source="", name="mine")``.
+
+        One of :data:`SETTINGS` needs no part before it; those of a part that is replaced are put into the new one.
 
         Raises
         ------
@@ -123,13 +131,15 @@ class Job:
         parts: dict[str, dict[str, Any]] = {}
         for key, value in changes.items():
             part, _, field = key.rpartition("__")
+            part = SETTINGS[key].group if key in SETTINGS else part
             owner = self if not part else getattr(self, part, None)
             known = [one.name for one in fields(owner)] if owner is not None else []
             if field not in known:
-                raise InputError(unknown(field, known or PARTS), item=part, field=field)
+                raise InputError(unknown(field, known or fields_of(Job)), item=part, field=field)
             parts.setdefault(part, {})[field] = value
         own = parts.pop("", {})
-        return replace(self, **{k: replace(getattr(self, k), **v) for k, v in parts.items()}, **own)
+        new = {k: replace(own.get(k, getattr(self, k)), **v) for k, v in parts.items()}
+        return replace(self, **own | new)
 
     def _check_degrees(self) -> None:
         shape, g = self.shape, self.machine.gpus_per_server
@@ -206,7 +216,14 @@ class Job:
         )
 
 
-PARTS = tuple(one.name for one in fields(Job))
+# In the order in which they are shown; and what they say of themselves, by names that no two have, but for what they are called.
+PARTS = ("plan", "schedule", "shape", "machine")
+SETTINGS: Mapping[str, Field] = {
+    name: replace(field, group=part)
+    for part in PARTS
+    for name, field in fields_of(fields_of(Job)[part].kind).items()
+    if field.description
+}
 
 
 _CHOSEN = "the degrees are our choice"
@@ -352,16 +369,11 @@ def job_of(name: str) -> Job:
 
 
 FORMAT, VERSION, HEADER_BYTES = "topox-job", 1, 400
-_FORM = FileFormat(FORMAT, VERSION, (*PARTS, ASSERT), TRAINING_JOB)
+_FORM = FileFormat(FORMAT, VERSION, (*fields_of(Job), ASSERT), TRAINING_JOB)
 # What a job file may assert: of its schedule, and of its verdict.
 ASSERTED = ("iteration_ms", "bound_ms", "gap", "pays_up_to_ms", "cannot_pay_from_ms")
-# Of each part its record, and those that have a name.
-_PARTS: dict[str, tuple[type[Any], Mapping[str, Any]]] = {
-    "shape": (Shape, SHAPES),
-    "plan": (Plan, {}),
-    "machine": (Machine, MACHINES),
-    "schedule": (Schedule, {}),
-}
+# Those of a part that have a name.
+_KNOWN: Mapping[str, Mapping[str, Any]] = {"shape": SHAPES, "machine": MACHINES}
 
 
 def is_job(data: bytes) -> bool:
@@ -394,7 +406,7 @@ def load_design(data: bytes, file: str) -> tuple[Job, tuple[Assertion, ...]]:
         refuse_if((part not in record, "is missing"), file=file, field=part)
     with errors_in_file(file):
         asserted = assertions_of(record.pop(ASSERT, []), ASSERTED)
-        parts = {name: _part(name, record.pop(name, {})) for name in _PARTS}
+        parts = {name: _part(name, record.pop(name, {})) for name in PARTS}
         return Job(**parts, **record), asserted
 
 
@@ -407,11 +419,11 @@ def dump_job(job: Job) -> bytes:
 
 def _part(name: str, entry: object) -> Any:
     """Return a part of a job: the known one that is named, or the one of an object."""
-    kind, known = _PARTS[name]
+    known = _KNOWN.get(name, {})
     if isinstance(entry, str) and known:
         if entry not in known:
             raise InputError(f"{unknown(entry, known, 'name')} (got {shown(entry)})", field=name)
         return known[entry]
     words = "a name or an object" if known else "an object in braces"
     refuse_if((not isinstance(entry, dict), f"must be {words} (got {shown(entry)})"), field=name)
-    return from_values(kind, entry, "", name)
+    return from_values(fields_of(Job)[name].kind, entry, "", name)

@@ -12,12 +12,12 @@ def _speed(title: str, unit: str, description: str) -> Any:
     return setting(title, unit, description, ge=1e-6, le=1e12)
 
 
-def _share(description: str) -> Any:
-    return plain_setting("", description, ge=0.001, le=1)
+def _share(title: str, description: str) -> Any:
+    return plain_setting(title, description, ge=0.001, le=1)
 
 
-def _delay(unit: str, description: str) -> Any:
-    return setting("", unit, description, ge=0, le=1e6)
+def _delay(title: str, unit: str, description: str) -> Any:
+    return setting(title, unit, description, ge=0, le=1e6)
 
 
 @dataclass(frozen=True)
@@ -67,15 +67,29 @@ class Machine:
         float,
         _speed("NIC", "Gbit/s", "network card of a GPU; all of a server feed its ports"),
     ]
-    matmul_share: Annotated[float, _share("of the peak that matrix products reach")]
-    memory_share: Annotated[float, _share("of the bandwidth that memory reaches")] = 0.70
-    inside_share: Annotated[float, _share("of their speed that links inside reach")] = 0.76
-    network_share: Annotated[float, _share("of its speed that a network card reaches")] = 0.9
-    inside_call_us: Annotated[float, _delay("us", "of a collective inside a server, once")] = 41.0
-    inside_step_us: Annotated[float, _delay("us", "the same, each step of its ring")] = 2.7
-    network_call_us: Annotated[float, _delay("us", "of a collective across servers, once")] = 41.0
-    network_step_us: Annotated[float, _delay("us", "the same, each step of its ring")] = 5.0
-    host_ms: Annotated[float, _delay("ms", "what the host takes to launch a pass")] = 0.0
+    matmul_share: Annotated[float, _share("Matrix share", "of the peak that matrix products reach")]
+    memory_share: Annotated[
+        float, _share("Memory share", "of the bandwidth that memory reaches")
+    ] = 0.70
+    inside_share: Annotated[
+        float, _share("Share inside", "of their speed that links inside reach")
+    ] = 0.76
+    network_share: Annotated[
+        float, _share("NIC share", "of its speed that a network card reaches")
+    ] = 0.9
+    inside_call_us: Annotated[
+        float, _delay("Call inside", "us", "of a collective inside a server, once")
+    ] = 41.0
+    inside_step_us: Annotated[
+        float, _delay("Step inside", "us", "the same, each step of its ring")
+    ] = 2.7
+    network_call_us: Annotated[
+        float, _delay("Call across", "us", "of a collective across servers, once")
+    ] = 41.0
+    network_step_us: Annotated[
+        float, _delay("Step across", "us", "the same, each step of its ring")
+    ] = 5.0
+    host_ms: Annotated[float, _delay("Host", "ms", "what the host takes to launch a pass")] = 0.0
     status: Annotated[str, setting(choices=("calibrated", "transferred", "your own"))] = "your own"
 
     def __post_init__(self) -> None:

@@ -14,6 +14,8 @@ from topox_core.training.checks import degree, divides, obey
 MAX_MICROBATCHES = 65_536
 MAX_SKEW = 3
 FSDP = 3  # the stage of ZeRO that shares out the weights too
+# What the degrees of parallelism are called for short.
+DEGREES = {"tensor": "TP", "pipeline": "PP", "data": "DP", "context": "CP", "expert": "EP"}
 
 
 @dataclass(frozen=True)
@@ -50,17 +52,17 @@ class Plan:
     """
 
     tensor: Annotated[
-        int, degree("Tensor parallel", "tensor parallel: GPUs that share every product")
+        int, degree("Tensor parallel (TP)", "tensor parallel: GPUs that share every product")
     ] = 1
     context: Annotated[
-        int, degree("Context parallel", "context parallel: GPUs that share a sequence")
+        int, degree("Context parallel (CP)", "context parallel: GPUs that share a sequence")
     ] = 1
-    data: Annotated[int, degree("Data parallel", "copies of the pipeline (data parallel)")] = 1
-    pipeline: Annotated[int, degree("Pipeline", "pipeline stages")] = 1
+    data: Annotated[int, degree("Data parallel (DP)", "copies of the pipeline (data parallel)")] = 1
+    pipeline: Annotated[int, degree("Pipeline (PP)", "pipeline stages")] = 1
     expert: Annotated[
         int,
         degree(
-            "Expert parallel",
+            "Expert parallel (EP)",
             "expert parallel: GPUs that share a layer's experts; divides data",
         ),
     ] = 1
@@ -144,15 +146,15 @@ class Plan:
         return self.data * self.microbatches * self.microbatch_size
 
     @property
+    def degrees(self) -> dict[str, int]:
+        """The degrees by their short words."""
+        return {word: getattr(self, name) for name, word in DEGREES.items()}
+
+    @property
     def words(self) -> str:
         """The plan in one line."""
-        degrees = (
-            ("TP", self.tensor),
-            ("CP", self.context),
-            ("PP", self.pipeline),
-            ("EP", self.expert),
-        )
-        parts = [f"{word} {degree}" for word, degree in degrees if degree > 1]
+        degrees = self.degrees
+        parts = [f"{one} {degrees[one]}" for one in ("TP", "CP", "PP", "EP") if degrees[one] > 1]
         parts += ["SP"] if self.sequence_parallel else []
         parts.append(f"{'FSDP' if self.fsdp else 'DP'} {self.data}")
         parts.append(f"{self.microbatches_words} of {self.microbatch_size}")
@@ -208,7 +210,7 @@ class Schedule:
         While tokens of one microbatch travel another computes: a rank's passes wait for their own data
         alone, and who schedules the graph orders them. The closed form does not know of it.
     iteration_ms
-        If given, computing is scaled until the iteration lasts this long.
+        Computing is scaled until the iteration lasts this long; 0, where files may say null: not scaled.
 
     Raises
     ------
@@ -298,15 +300,17 @@ class Schedule:
                 "Iteration",
                 "ms",
                 "computing is scaled until the iteration lasts this long; 0: not scaled",
-                ge=1e-6,
+                ge=0,
                 le=1e9,
             ),
         ]
         | None
-    ) = None
+    ) = 0.0
 
     def __post_init__(self) -> None:
         check_fields(self, item="schedule")
+        if self.iteration_ms is None:
+            object.__setattr__(self, "iteration_ms", 0.0)
         if (self.order == "interleaved") != (self.virtual > 1):
             rule = "2 or more when the order is interleaved, and 1 otherwise"
             problem = f"must be {rule} (got {self.virtual})"

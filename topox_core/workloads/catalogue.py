@@ -5,14 +5,15 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any
 
 from topox_core.errors import errors_in_file, refuse_if
 from topox_core.io.limits import MAX_GENERATED_TASKS, check_one_of
 from topox_core.io.task_graph_rules import validated
-from topox_core.model.cluster import Cluster, one_port_a_switch
+from topox_core.model.cluster import Cluster, PortSpeed, one_port_a_switch
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.workloads.workload import TRAINING_JOBS, Parameter, Workload, compute_task
+from topox_core.schema.fields import fields_of, plain_setting, setting
+from topox_core.workloads.workload import TRAINING_JOBS, Workload, compute_task
 
 SOURCE = (
     "A100 operator times published with TopoOpt (NSDI 2023), Apache-2.0; sizes: TOPO-X Table II"
@@ -23,6 +24,17 @@ def _switched(servers: int, port_gbps: float, switches: int = 2) -> Cluster:
     """Return a cluster whose servers have one port on each optical switch."""
     name = f"{servers} servers, {switches} OCS"
     return one_port_a_switch(servers, switches, port_gbps, name=name)
+
+
+def _counted(title: str, description: str, most: int, least: int = 1) -> Any:
+    return plain_setting(title, description, ge=least, le=most)
+
+
+def _time(title: str, unit: str, description: str) -> Any:
+    return setting(title, unit, description, ge=0.001, le=1e6)
+
+
+_Seed = Annotated[int, _counted("Seed", "of all random choices", 2**31, least=0)]
 
 
 @dataclass(frozen=True)
@@ -93,34 +105,66 @@ def layers(configuration: Configuration) -> list[tuple[str, int, int]]:
     return names
 
 
-def _tasks(values: dict[str, Any]) -> Iterator[Task]:
-    c = CONFIGURATIONS[values["configuration"]]
-    dense = layers(c)
-    home = {table: table % c.servers for table in range(c.tables)}
-    size = c.samples_per_server * c.dimension * values["mp_element_bytes"]
-    yield from _forward(c, dense, home, size)
-    yield from _backward(c, dense, home, size)
-    everyone = tuple(range(c.servers))
-    for number, (name, inputs, outputs) in enumerate(dense):
-        waits = tuple(f"b.{name}.{s}" for s in everyone)
-        for part, elements in (("weight", inputs * outputs), ("bias", outputs)):
-            yield Task(
-                f"sum.{name}.{part}",
-                "all_reduce",
-                dependencies=waits,
-                members=everyone,
-                size_bytes=4.0 * elements,
-                parallelism="dp",
-                group="dp",
-                layer=number,
-            )
+@dataclass(frozen=True)
+class Dlrm:
+    """A recommendation model as TOPO-X Table II has it."""
 
+    configuration: Annotated[
+        int,
+        plain_setting(
+            "Configuration",
+            "row of TOPO-X Table II: 1 is 128 servers and 64 tables, 2 is 16 servers and 16 tables",
+            choices=tuple(CONFIGURATIONS),
+        ),
+    ] = 2
+    mp_element_bytes: Annotated[
+        int,
+        setting(
+            "Element",
+            "bytes",
+            "of an embedding element on the network: 8 as FlexNet released it, 4 for FP32",
+            choices=(4, 8),
+        ),
+    ] = 8
+    port_gbps: Annotated[
+        PortSpeed,
+        setting(description="port speed of the suggested cluster (TOPO-X Table III has 10 to 200)"),
+    ] = 40.0
 
-def _count(values: dict[str, Any]) -> int:
-    """Count lookups and transfers of every table both ways, dense layers and the join on every server, two sums a layer."""
-    c = CONFIGURATIONS[values["configuration"]]
-    dense = len(layers(c))
-    return 2 * (c.tables * c.servers + c.servers * (dense + 1) + dense)
+    words = ""
+
+    def tasks(self) -> Iterator[Task]:
+        """Yield lookups and dense layers forward, the same backward, and the sums of all gradients."""
+        c = CONFIGURATIONS[self.configuration]
+        dense = layers(c)
+        home = {table: table % c.servers for table in range(c.tables)}
+        size = c.samples_per_server * c.dimension * self.mp_element_bytes
+        yield from _forward(c, dense, home, size)
+        yield from _backward(c, dense, home, size)
+        everyone = tuple(range(c.servers))
+        for number, (name, inputs, outputs) in enumerate(dense):
+            waits = tuple(f"b.{name}.{s}" for s in everyone)
+            for part, elements in (("weight", inputs * outputs), ("bias", outputs)):
+                yield Task(
+                    f"sum.{name}.{part}",
+                    "all_reduce",
+                    dependencies=waits,
+                    members=everyone,
+                    size_bytes=4.0 * elements,
+                    parallelism="dp",
+                    group="dp",
+                    layer=number,
+                )
+
+    def count(self) -> int:
+        """Count lookups and transfers of every table both ways, dense layers and the join on every server, two sums a layer."""
+        c = CONFIGURATIONS[self.configuration]
+        dense = len(layers(c))
+        return 2 * (c.tables * c.servers + c.servers * (dense + 1) + dense)
+
+    def cluster(self) -> Cluster:
+        """Return as many servers as the table has, on four switches."""
+        return _switched(CONFIGURATIONS[self.configuration].servers, self.port_gbps, 4)
 
 
 def _forward(
@@ -196,114 +240,115 @@ def _backward(
         )
 
 
-def _cluster_of_table_ii(values: dict[str, Any]) -> Cluster:
-    servers = CONFIGURATIONS[values["configuration"]].servers
-    return _switched(servers, values["port_gbps"], 4)
-
-
 DLRM = Workload(
     "dlrm",
     "DLRM (TOPO-X Table II)",
     "Recommendation model: dense layers data parallel with all-reduce, embedding tables placed round robin "
     "and reached by all servers, one all-to-all each way.",
     SOURCE,
-    (
-        Parameter(
-            "configuration",
-            2,
-            "",
-            "row of TOPO-X Table II: 1 is 128 servers and 64 tables, 2 is 16 servers and 16 tables",
-            choices=(1, 2),
-        ),
-        Parameter(
-            "mp_element_bytes",
-            8,
-            "bytes",
-            "of an embedding element on the network: 8 as FlexNet released it, 4 for FP32",
-            choices=(4, 8),
-        ),
-        Parameter(
-            "port_gbps",
-            40.0,
-            "Gbit/s",
-            "port speed of the suggested cluster (TOPO-X Table III has 10 to 200)",
-            0.001,
-            1e6,
-        ),
-    ),
-    _tasks,
-    _count,
-    _cluster_of_table_ii,
+    tuple(fields_of(Dlrm).values()),
+    Dlrm,
 )
 
 
 CLOCK = 1  # the device of server 0 that only counts the time between bursts
 
 
-def _bursts(values: dict[str, Any]) -> Iterator[Task]:
-    """Yield bursts: the clock, then each request's chunks of reading, their transfers, and the first answer.
+@dataclass(frozen=True)
+class Bursts:
+    """Inference whose requests come in bursts.
 
     Prompts are read on some servers, in turn, and move to others that answer, where chance has it. Chunks of one prompt
     are read one after another, and each is sent as soon as it is read.
     """
-    rng = random.Random(values["seed"])
-    chunks = values["chunks"]
-    number = 0
-    tick: tuple[str, ...] = ()
-    for burst in range(values["bursts"]):
-        if burst:
+
+    readers: Annotated[int, _counted("Readers", "servers that read prompts", 50_000)] = 4
+    writers: Annotated[int, _counted("Writers", "servers that answer", 50_000)] = 4
+    bursts: Annotated[int, _counted("Bursts", "bursts", 10_000)] = 6
+    requests: Annotated[int, _counted("Requests", "requests in a burst", 10_000)] = 8
+    gap_ms: Annotated[float, _time("Gap", "ms", "from burst to burst")] = 60.0
+    tokens: Annotated[int, _counted("Tokens", "mean length of a prompt, in tokens", 10_000_000)] = (
+        2000
+    )
+    spread: Annotated[
+        float,
+        plain_setting(
+            "Spread", "spread of the lengths (of their logarithm; 0: all alike)", ge=0, le=3
+        ),
+    ] = 0.6
+    chunks: Annotated[
+        int, _counted("Chunks", "pieces in which a prompt is read and sent", 1_000)
+    ] = 4
+    token_bytes: Annotated[
+        int, setting("Token", "B", "keys and values of a token", ge=1, le=1_000_000_000)
+    ] = 131_072
+    read_us: Annotated[float, _time("Read", "us", "time to read a token")] = 10.0
+    answer_ms: Annotated[float, _time("Answer", "ms", "from the last piece to the first word")] = (
+        15.0
+    )
+    port_gbps: Annotated[PortSpeed, setting(description="port speed of the suggested cluster")] = (
+        100.0
+    )
+    seed: _Seed = 0
+
+    words = ""
+
+    def tasks(self) -> Iterator[Task]:
+        """Yield bursts: the clock, then each request's chunks of reading, their transfers, and the first answer."""
+        rng = random.Random(self.seed)
+        number = 0
+        tick: tuple[str, ...] = ()
+        for burst in range(self.bursts):
+            if burst:
+                yield Task(
+                    f"clock.{burst}",
+                    "forward",
+                    dependencies=tick,
+                    server=0,
+                    device=CLOCK,
+                    duration_ms=self.gap_ms,
+                )
+                tick = (f"clock.{burst}",)
+            for _ in range(self.requests):
+                chunk_tokens = self._tokens(rng) / self.chunks
+                writer = self.readers + rng.randrange(self.writers)
+                yield from self._request(number, tick, chunk_tokens, writer)
+                number += 1
+
+    def _tokens(self, rng: random.Random) -> float:
+        """Draw the length of a prompt: log-normal about the mean, at most eight times it."""
+        spread = self.spread
+        drawn = math.exp(rng.gauss(-spread * spread / 2, spread))
+        return float(max(1, round(self.tokens * min(drawn, 8.0))))
+
+    def _request(
+        self, number: int, tick: tuple[str, ...], chunk_tokens: float, writer: int
+    ) -> Iterator[Task]:
+        reader = number % self.readers
+        before, moved = tick, []
+        for chunk in range(self.chunks):
+            name = f"read.{number}.{chunk}"
+            yield compute_task(name, "forward", before, reader, chunk_tokens * self.read_us / 1e3)
+            before = (name,)
+            moved.append(f"cache.{number}.{chunk}")
             yield Task(
-                f"clock.{burst}",
-                "forward",
-                dependencies=tick,
-                server=0,
-                device=CLOCK,
-                duration_ms=values["gap_ms"],
+                moved[-1],
+                "communication",
+                dependencies=before,
+                source=reader,
+                destination=writer,
+                size_bytes=float(round(chunk_tokens * self.token_bytes)),
             )
-            tick = (f"clock.{burst}",)
-        for _ in range(values["requests"]):
-            chunk_tokens = _tokens(rng, values) / chunks
-            writer = values["readers"] + rng.randrange(values["writers"])
-            yield from _request(values, number, tick, chunk_tokens, writer)
-            number += 1
+        yield compute_task(f"answer.{number}", "forward", tuple(moved), writer, self.answer_ms)
 
+    def count(self) -> int:
+        """Count the ticks of the clock, and of every request its chunks, their transfers and the answer."""
+        return self.bursts * self.requests * (2 * self.chunks + 1) + self.bursts - 1
 
-def _tokens(rng: random.Random, values: dict[str, Any]) -> float:
-    """Draw the length of a prompt: log-normal about the mean, at most eight times it."""
-    spread = values["spread"]
-    drawn = math.exp(rng.gauss(-spread * spread / 2, spread))
-    return float(max(1, round(values["tokens"] * min(drawn, 8.0))))
-
-
-def _request(
-    values: dict[str, Any], number: int, tick: tuple[str, ...], chunk_tokens: float, writer: int
-) -> Iterator[Task]:
-    reader = number % values["readers"]
-    before, moved = tick, []
-    for chunk in range(values["chunks"]):
-        name = f"read.{number}.{chunk}"
-        yield compute_task(name, "forward", before, reader, chunk_tokens * values["read_us"] / 1e3)
-        before = (name,)
-        moved.append(f"cache.{number}.{chunk}")
-        yield Task(
-            moved[-1],
-            "communication",
-            dependencies=before,
-            source=reader,
-            destination=writer,
-            size_bytes=float(round(chunk_tokens * values["token_bytes"])),
-        )
-    yield compute_task(f"answer.{number}", "forward", tuple(moved), writer, values["answer_ms"])
-
-
-def _in_bursts(values: dict[str, Any]) -> int:
-    requests = values["bursts"] * values["requests"]
-    return int(requests * (2 * values["chunks"] + 1) + values["bursts"] - 1)
-
-
-def _serving_cluster(values: dict[str, Any]) -> Cluster:
-    servers = values["readers"] + values["writers"]
-    return _switched(servers, values["port_gbps"]).changed(devices_per_server=CLOCK + 1)
+    def cluster(self) -> Cluster:
+        """Return readers and writers, one device of each for the clock."""
+        servers = self.readers + self.writers
+        return _switched(servers, self.port_gbps).changed(devices_per_server=CLOCK + 1)
 
 
 SERVING_BURSTS = Workload(
@@ -313,74 +358,81 @@ SERVING_BURSTS = Workload(
     "values of a prompt move to the server that answers.",
     "our own construction; 131,072 bytes per token are the keys and values of Llama 3 8B (32 layers, 8 heads of 128, two "
     "bytes each); the seed fixes every byte",
-    (
-        Parameter("readers", 4, "", "servers that read prompts", 1, 50_000),
-        Parameter("writers", 4, "", "servers that answer", 1, 50_000),
-        Parameter("bursts", 6, "", "bursts", 1, 10_000),
-        Parameter("requests", 8, "", "requests in a burst", 1, 10_000),
-        Parameter("gap_ms", 60.0, "ms", "from burst to burst", 0.001, 1e6),
-        Parameter("tokens", 2000, "", "mean length of a prompt, in tokens", 1, 10_000_000),
-        Parameter(
-            "spread", 0.6, "", "spread of the lengths (of their logarithm; 0: all alike)", 0.0, 3.0
-        ),
-        Parameter("chunks", 4, "", "pieces in which a prompt is read and sent", 1, 1_000),
-        Parameter("token_bytes", 131_072, "B", "keys and values of a token", 1, 1_000_000_000),
-        Parameter("read_us", 10.0, "us", "time to read a token", 0.001, 1e6),
-        Parameter("answer_ms", 15.0, "ms", "from the last piece to the first word", 0.001, 1e6),
-        Parameter("port_gbps", 100.0, "Gbit/s", "port speed of the suggested cluster", 0.001, 1e6),
-        Parameter("seed", 0, "", "of all random choices", 0, 2**31),
-    ),
-    _bursts,
-    _in_bursts,
-    _serving_cluster,
+    tuple(fields_of(Bursts).values()),
+    Bursts,
 )
 
 
-def _layers(values: dict[str, Any]) -> Iterator[Task]:
-    rng = random.Random(values["seed"])
-    n, width = values["servers"], values["width"]
-    above: list[tuple[str, int]] = []
-    for layer in range(values["layers"]):
-        row: list[tuple[str, int]] = []
-        for k in range(width):
-            server = rng.randrange(n)
-            name = f"c.{layer}.{k}"
-            waits = []
-            for parent, at in (
-                rng.sample(above, min(len(above), rng.randint(1, values["fan_in"])))
-                if above
-                else []
-            ):
-                if at == server:
-                    waits.append(parent)
-                    continue
-                size = float(round(rng.uniform(0.2, 1.8) * values["mean_mb"] * 1e6))
-                transfer = f"x.{layer}.{k}.{parent[2:]}"
-                yield Task(
-                    transfer,
-                    "communication",
-                    dependencies=(parent,),
-                    source=at,
-                    destination=server,
-                    size_bytes=size,
+@dataclass(frozen=True)
+class RandomLayers:
+    """Compute tasks in layers on random servers."""
+
+    layers: Annotated[int, _counted("Layers", "layers", 100_000)] = 20
+    width: Annotated[int, _counted("Width", "compute tasks in a layer", 10_000)] = 8
+    servers: Annotated[int, _counted("Servers", "servers", 100_000, least=2)] = 8
+    fan_in: Annotated[
+        int, _counted("Fan in", "most tasks of the layer before that one waits for", 64)
+    ] = 2
+    mean_ms: Annotated[
+        float, _time("Mean", "ms", "mean compute time (uniform from 0.2 to 1.8 times it)")
+    ] = 5.0
+    mean_mb: Annotated[
+        float,
+        setting("Mean", "MB", "mean transfer (uniform from 0.2 to 1.8 times it)", ge=0, le=1e6),
+    ] = 20.0
+    port_gbps: Annotated[PortSpeed, setting(description="port speed of the suggested cluster")] = (
+        40.0
+    )
+    seed: _Seed = 0
+
+    words = ""
+
+    def tasks(self) -> Iterator[Task]:
+        """Yield each layer's tasks, before each the transfers that it waits for."""
+        rng = random.Random(self.seed)
+        above: list[tuple[str, int]] = []
+        for layer in range(self.layers):
+            row: list[tuple[str, int]] = []
+            for k in range(self.width):
+                server = rng.randrange(self.servers)
+                name = f"c.{layer}.{k}"
+                waits = []
+                for parent, at in (
+                    rng.sample(above, min(len(above), rng.randint(1, self.fan_in))) if above else []
+                ):
+                    if at == server:
+                        waits.append(parent)
+                        continue
+                    size = float(round(rng.uniform(0.2, 1.8) * self.mean_mb * 1e6))
+                    transfer = f"x.{layer}.{k}.{parent[2:]}"
+                    yield Task(
+                        transfer,
+                        "communication",
+                        dependencies=(parent,),
+                        source=at,
+                        destination=server,
+                        size_bytes=size,
+                    )
+                    waits.append(transfer)
+                kind = "forward" if 2 * layer < self.layers else "backward"
+                yield compute_task(
+                    name,
+                    kind,
+                    tuple(waits),
+                    server,
+                    round(rng.uniform(0.2, 1.8) * self.mean_ms, 3),
+                    layer=layer,
                 )
-                waits.append(transfer)
-            kind = "forward" if 2 * layer < values["layers"] else "backward"
-            yield compute_task(
-                name,
-                kind,
-                tuple(waits),
-                server,
-                round(rng.uniform(0.2, 1.8) * values["mean_ms"], 3),
-                layer=layer,
-            )
-            row.append((name, server))
-        above = row
+                row.append((name, server))
+            above = row
 
+    def count(self) -> int:
+        """Return how many tasks compute; transfers between them are up to chance."""
+        return self.layers * self.width
 
-def _computing(values: dict[str, Any]) -> int:
-    """Return how many tasks compute; transfers between them are up to chance."""
-    return int(values["layers"] * values["width"])
+    def cluster(self) -> Cluster:
+        """Return its servers on two switches."""
+        return _switched(self.servers, self.port_gbps)
 
 
 RANDOM_LAYERED = Workload(
@@ -389,23 +441,8 @@ RANDOM_LAYERED = Workload(
     "Compute tasks in layers on random servers; each waits for a few tasks of the layer before, over the network "
     "where servers differ.",
     "our own construction; the seed fixes every byte",
-    (
-        Parameter("layers", 20, "", "layers", 1, 100_000),
-        Parameter("width", 8, "", "compute tasks in a layer", 1, 10_000),
-        Parameter("servers", 8, "", "servers", 2, 100_000),
-        Parameter("fan_in", 2, "", "most tasks of the layer before that one waits for", 1, 64),
-        Parameter(
-            "mean_ms", 5.0, "ms", "mean compute time (uniform from 0.2 to 1.8 times it)", 0.001, 1e6
-        ),
-        Parameter(
-            "mean_mb", 20.0, "MB", "mean transfer (uniform from 0.2 to 1.8 times it)", 0.0, 1e6
-        ),
-        Parameter("port_gbps", 40.0, "Gbit/s", "port speed of the suggested cluster", 0.001, 1e6),
-        Parameter("seed", 0, "", "of all random choices", 0, 2**31),
-    ),
-    _layers,
-    _computing,
-    lambda values: _switched(values["servers"], values["port_gbps"]),
+    tuple(fields_of(RandomLayers).values()),
+    RandomLayers,
 )
 
 
@@ -448,18 +485,17 @@ def generate(
     """
     workload = workload_of(name)
     usual, values = workload.chosen({}), workload.chosen(overrides or {})
-    most = _checked(workload, values, most_tasks)
+    most = min(most_tasks, MAX_GENERATED_TASKS)
     with errors_in_file(f"workload {name}"):
-        tasks: list[Task] = list(islice(workload.tasks(values), most + 1))
-    _check_size(len(tasks), most, workload)
-    changed = [key for key in overrides or () if values[key] != usual[key]]
-    title = workload.title
-    if changed and workload.words is not None:
-        title = workload.words(values)
-    elif changed:
+        made = workload.made(**values)
+        _check_size(made.count(), most)
+        tasks: list[Task] = list(islice(made.tasks(), most + 1))
+        _check_size(len(tasks), most)
+    title, changed = workload.title, [key for key in overrides or () if values[key] != usual[key]]
+    if changed:
         words = (f"{k}={v:g}" if isinstance(v := values[k], float) else f"{k}={v}" for k in changed)
-        title += f" ({', '.join(words)})"
-    return validated(title, tasks, f"workload {name}"), workload.cluster(values)
+        title = made.words or f"{title} ({', '.join(words)})"
+    return validated(title, tasks, f"workload {name}"), made.cluster()
 
 
 def count_tasks(
@@ -467,25 +503,16 @@ def count_tasks(
 ) -> int:
     """Return about how many tasks a workload's graph has, without generating it; raises InputError as :func:`generate`."""
     workload = workload_of(name)
-    values = workload.chosen(overrides)
-    _checked(workload, values, most_tasks)
-    return workload.count(values)
+    with errors_in_file(f"workload {name}"):
+        count = workload.made(**workload.chosen(overrides)).count()
+        _check_size(count, min(most_tasks, MAX_GENERATED_TASKS))
+    return count
 
 
-def _checked(workload: Workload, values: dict[str, Any], most_tasks: int) -> int:
-    """Return how many tasks there may be; raises InputError if there would be more."""
-    most = min(most_tasks, MAX_GENERATED_TASKS)
-    with errors_in_file(f"workload {workload.name}"):
-        count = workload.count(values)
-    _check_size(count, most, workload)
-    return most
-
-
-def _check_size(count: int, most: int, workload: Workload) -> None:
+def _check_size(count: int, most: int) -> None:
     refuse_if(
         (
             count > most,
             f"would have more than {most:,} tasks: ask for fewer servers, layers or microbatches",
-        ),
-        file=f"workload {workload.name}",
+        )
     )

@@ -1,6 +1,5 @@
 """The generators of task graphs: their parameters, and what a training job comes to before it is generated."""
 
-import math
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import partial
@@ -9,36 +8,24 @@ from typing import Any
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.text.numbers import capitalised, percent, plural, short, time
+from topox_core.schema.fields import Field, text_of
+from topox_core.text.numbers import percent, plural, short, time
 from topox_core.training.costs.memory import memory
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job, dump_job
 from topox_core.training.machine import MACHINES
 from topox_core.workloads.catalogue import WORKLOADS, count_tasks
-from topox_core.workloads.workload import Parameter, Workload, job_of
+from topox_core.workloads.workload import Workload, job_of
 from topox_ui.runs.limits import server_limits
 from topox_ui.shell.charts import escape, quiet, show_error
 from topox_ui.shell.downloads import offer
 from topox_ui.state.loading import open_source, scenario
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.session import Passing
-from topox_ui.state.widgets import bound
+from topox_ui.state.widgets import bound, number_limits
 
 GROUPS = {"plan": "Plan", "schedule": "Order", "shape": "Model", "machine": "Machine"}
 OWN = "own"
-# What the name of a field alone does not say, or says with other letters.
-LABELS = {
-    "zero": "ZeRO stage",
-    "tensor": "tensor (TP)",
-    "pipeline": "pipeline (PP)",
-    "data": "data (DP)",
-    "context": "context (CP)",
-    "expert": "expert (EP)",
-    "nic": "network card",
-    "tflops": "peak",
-    "virtual": "virtual stages",
-    "matrices": "matrices of the block",
-}
 Parameters = tuple[tuple[str, str], ...]
 
 
@@ -100,7 +87,7 @@ def _machine(workload: Workload, chosen: dict[str, Any]) -> None:
     def take() -> None:
         known = MACHINES.get(st.session_state[f"machine_{workload.name}"])
         if known is not None:
-            keys = [one.key for one in workload.parameters if hasattr(known, one.key)]
+            keys = [one.name for one in workload.parameters if hasattr(known, one.name)]
             chosen.update({key: getattr(known, key) for key in keys})
 
     st.selectbox(
@@ -113,42 +100,32 @@ def _machine(workload: Workload, chosen: dict[str, Any]) -> None:
     )
 
 
-def _parameter(workload: str, parameter: Parameter, chosen: dict[str, Any]) -> None:
-    key, label = f"p_{workload}_{parameter.key}", _label(parameter)
-    kind, more = "selectbox", {"options": parameter.choices}
-    if not parameter.choices:
-        whole = isinstance(parameter.default, int)
-        limits = {"min_value": parameter.least, "max_value": parameter.most, "step": 1.0}
-        limits = {name: one for name, one in limits.items() if one != math.inf}
-        kind, more = "number_input", {k: int(v) if whole else float(v) for k, v in limits.items()}
-        more["format"] = None if whole else "%g"
-    value = chosen.get(parameter.key, parameter.default)
+def _parameter(workload: str, parameter: Field, chosen: dict[str, Any]) -> None:
+    more: dict[str, Any]
+    if parameter.choices:
+        kind, more = "selectbox", {"options": parameter.choices}
+    elif parameter.kind is bool:
+        kind, more = "toggle", {}
+    else:
+        kind, more = "number_input", number_limits(parameter) | {"step": parameter.kind(1)}
+        more["format"] = None if parameter.kind is int else "%g"
     bound(
         kind,
-        label,
-        key,
-        value,
-        partial(chosen.__setitem__, parameter.key),
-        help=parameter.meaning,
+        parameter.label,
+        f"p_{workload}_{parameter.name}",
+        chosen.get(parameter.name, parameter.default),
+        partial(chosen.__setitem__, parameter.name),
+        help=parameter.description,
         **more,
     )
-
-
-def _label(parameter: Parameter) -> str:
-    """Return a parameter's name as words, with its unit."""
-    bare = parameter.key
-    for suffix in ("_gbps", "_bytes", "_ms", "_mb", "_gb", "_us", "_gb_per_s"):
-        bare = bare.removesuffix(suffix)
-    label = LABELS.get(bare, bare).replace("_", " ")
-    return capitalised(label) + (f" ({parameter.unit})" if parameter.unit else "")
 
 
 def _before(workload: Workload, chosen: dict[str, Any]) -> None:
     """Say what the chosen parameters come to, and offer to generate it; or say why it cannot be."""
     parameters = tuple(
-        (one.key, str(chosen[one.key]))
+        (one.name, text_of(chosen[one.name]))
         for one in workload.parameters
-        if chosen.get(one.key, one.default) != one.default
+        if chosen.get(one.name, one.default) != one.default
     )
     try:
         job, words = _come_to(workload.name, parameters)

@@ -245,10 +245,10 @@ def _orders(digest: str, _job: Job) -> list[dict[str, object]]:  # noqa: ARG001
     rail, rows = Rail(nic_gbps=_job.machine.network_gbps), []
     for regather in (False, True):
         for reduce in REDUCTIONS:
-            job = _job.changed(schedule__regather=regather, schedule__reduce=reduce)
+            job = _job.changed(regather=regather, reduce=reduce)
             base, prompt = (
                 answer(Question(UNDISTURBED, job, rail)),
-                answer(Question(UNDISTURBED, job.changed(machine__host_ms=0.0), rail)),
+                answer(Question(UNDISTURBED, job.changed(host_ms=0.0), rail)),
             )
             both = answer(Question(BOTH, job, rail, AT_MS))
             on_demand, provisioned = (100 * (value / base.iteration_ms - 1) for value in both)

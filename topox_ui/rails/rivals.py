@@ -125,7 +125,7 @@ def experts_of(base: Job) -> dict[int, Job]:
     jobs = {}
     for degree in EXPERT_DEGREES:
         with suppress(InputError):
-            jobs[degree] = base.changed(plan__expert=degree)
+            jobs[degree] = base.changed(expert=degree)
     return jobs
 
 

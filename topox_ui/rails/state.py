@@ -17,7 +17,7 @@ from topox_core.rails.window_lengths import WindowList, load_windows
 from topox_core.schema.fields import setting
 from topox_core.text.numbers import delay_label, plural, time
 from topox_core.training.job import Job
-from topox_core.training.plan import ORDERS
+from topox_core.training.plan import DEGREES as PLAN_DEGREES, ORDERS
 from topox_ui.shell.charts import file_box, quiet
 from topox_ui.state.loading import OWN_WINDOWS, loaded, loaded_job, own_job, scenario
 from topox_ui.state.session import PageState, put
@@ -30,11 +30,7 @@ ANY = "any"
 SWITCHES = {one.key: one for one in TECHNOLOGIES}
 DEGREES = {
     "gpus": "GPUs",
-    "tensor": "TP",
-    "pipeline": "PP",
-    "data": "DP",
-    "context": "CP",
-    "expert": "EP",
+    **PLAN_DEGREES,
     "microbatches": "Microbatches",
     "virtual_stages": "Virtual stages",
 }
@@ -146,8 +142,8 @@ class RailsState(  # type: ignore[misc]
         if self.nic_gbps:
             changes["nic_gbps"] = self.nic_gbps
         # A given iteration time belongs to the degrees it was measured with.
-        if set(changes) & {*DEGREES, "schedule"} and base.schedule.iteration_ms is not None:
-            changes["iteration_ms"] = None
+        if set(changes) & {*DEGREES, "schedule"} and base.schedule.iteration_ms:
+            changes["iteration_ms"] = 0.0
         return changed(base, changes) if changes else base
 
     def check(self) -> None:

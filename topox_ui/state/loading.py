@@ -15,8 +15,10 @@ from topox_core.io.task_graph_file import check_fits, load_graph
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import COMPUTE_KINDS, TaskGraph
 from topox_core.rails.window_lengths import WindowList
+from topox_core.schema.fields import text_of
 from topox_core.text.numbers import and_more, plural, short
 from topox_core.training.job import Job, is_job, load_job
+from topox_core.training.plan import DEGREES
 from topox_core.workloads.catalogue import count_tasks, generate, workload_of
 from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_core.workloads.workload import as_workload, job_of
@@ -158,15 +160,7 @@ def load(scenario: Scenario) -> bool:
 
 
 # What plans call their degrees and their sharding.
-SHORT_WORDS = {
-    "tensor": "TP",
-    "context": "CP",
-    "pipeline": "PP",
-    "expert": "EP",
-    "data": "DP",
-    "sequence_parallel": "SP",
-    "zero": "ZeRO",
-}
+SHORT_WORDS = {**DEGREES, "sequence_parallel": "SP", "zero": "ZeRO"}
 DIFFERS = " with "  # between the name of a workload and what was changed of it
 
 
@@ -179,7 +173,7 @@ def _changed(scenario: Scenario) -> str:
         known.chosen, (sample.made_by["set"] if sample else {}, dict(scenario.parameters))
     )
     told = [
-        f"{SHORT_WORDS.get(key, key.replace('_', ' '))} {value if isinstance(value, str) else short(value)}"
+        f"{SHORT_WORDS.get(key, key.replace('_', ' '))} {text_of(value) if isinstance(value, str | bool) else short(value)}"
         for key, value in now.items()
         if value != usual[key]
     ]

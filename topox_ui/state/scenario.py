@@ -197,7 +197,7 @@ class Scenario(  # type: ignore[misc]
         source = next((kind for kind, known in SOURCES.items() if query.get(kind) in known), "none")
         name = query.get(source, "")
         generator = WORKLOADS[name].parameters if source == "workload" else ()
-        known = {source, *(PARAMETER + one.key for one in generator)}
+        known = {source, *(PARAMETER + one.name for one in generator)}
         what_ifs = {key: text for key, text in query.items() if key in CHANGED}
         state, wrong = super().of_query(what_ifs)
         unknown = [key for key in query if key not in known and key not in CHANGED]

@@ -18,7 +18,7 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from topox_core.figures.iteration.lanes import Lanes
-from topox_core.schema.fields import fields_of
+from topox_core.schema.fields import Field, fields_of
 from topox_core.text.glossary import label_help
 from topox_ui.state.address import keep_address
 from topox_ui.state.loading import choose_what_if
@@ -218,10 +218,16 @@ def section(
 
 def number(label: str, model: type[PageState], field: str, **more: Any) -> Any:
     """Draw a field for a number from the least to the most that the state's field may be."""
-    kind, limits = fields_of(model)[field].alternatives[0]
+    return control(
+        "number_input", label, model, field, **number_limits(fields_of(model)[field]) | more
+    )
+
+
+def number_limits(field: Field) -> dict[str, Any]:
+    """Return the least and the most that a number's field may be, as a control takes them."""
+    kind, limits = field.alternatives[0]
     least = limits.gt if limits.ge is None else limits.ge
-    ends = {"min_value": kind(least), "max_value": kind(limits.le)}
-    return control("number_input", label, model, field, **ends | more)
+    return {"min_value": kind(least), "max_value": kind(limits.le)}
 
 
 STEPS = 400

@@ -105,7 +105,10 @@ MISTAKES = [
     ("rails count --stages 0 --microbatches 4", "--stages: must be a whole number of at least 1"),
     ("rails delay --delay-ms 5", "--base-ms: is needed"),
     ("rails delay --base-ms 10 --delay-ms 5", "--window-ms: at least one window"),
-    ("rails delay --base-ms 10 --window-ms 3 --delay-ms -5", "--delay-ms: must be 0 to"),
+    (
+        "rails delay --base-ms 10 --window-ms 3 --delay-ms -5",
+        "--delay-ms: must be at least 0 (got -5)",
+    ),
     ("rails delay --measured --window-ms 3 --delay-ms 5", "cannot be given with"),
     ("rails delay --preset llama --delay-ms 5", "--preset: unknown preset"),
     (
@@ -125,8 +128,8 @@ MISTAKES = [
         "the number of stages may be 32 at most",
     ),
     ("rails simulate toy --nic-ports 0", "--nic-ports: must be at least 1"),
-    ("rails simulate toy --limit-percent -1", "--limit-percent: must be 0 to"),
-    ("rails simulate toy --set iteration_ms=1e300", "iteration_ms: must be from 1e-06"),
+    ("rails simulate toy --limit-percent -1", "--limit-percent: must be at least 0 (got -1)"),
+    ("rails simulate toy --set iteration_ms=1e300", "iteration_ms: must be at most 1e+09"),
     (
         "rails simulate llama3.1-405b-8192 --switch sip",
         "--switch: a rail of 1,024 servers needs 2,048 ports",

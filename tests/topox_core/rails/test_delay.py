@@ -259,20 +259,22 @@ REFUSED: dict[str, Callable[[], object]] = {
         provisioned_ms(10.0, [], 1.0),
     ),
     "field windows: at least one window is needed": lambda: share_above([], 1.0),
-    "settings, field delay_ms: must be 0 to 1e+09 (got -1)": lambda: on_demand_ms(
+    "settings, field delay_ms: must be at least 0 (got -1)": lambda: on_demand_ms(
         10.0, [1.0], -1.0
     ),
     "settings, field windows: must be finite numbers": lambda: on_demand_ms(
         10.0, [float("nan")], 1.0
     ),
-    "settings, field base_ms: must be 0 to 1e15 (got -10)": lambda: on_demand_ms(-10.0, [1.0], 1.0),
+    "settings, field base_ms: must be at least 0 (got -10)": lambda: on_demand_ms(
+        -10.0, [1.0], 1.0
+    ),
     "settings, field delays_ms: must be 1 to 200 values (got 0)": lambda: study(
         windows_source(10.0, [1.0]), ()
     ),
-    "settings, field delay_ms: must be 0 to 1e+09 (got inf)": lambda: study(
+    "settings, field delay_ms: must be a finite number (got inf)": lambda: study(
         windows_source(10.0, [1.0]), (1.0, float("inf"))
     ),
-    "settings, field limit_percent: must be 0 to 1e6 (got -1)": lambda: slowest_switch(
+    "settings, field limit_percent: must be at least 0 (got -1)": lambda: slowest_switch(
         windows_source(10.0, [1.0]), -1.0
     ),
     "settings, field limit_percent: the overhead is above 1 % even": lambda: slowest_switch(

@@ -129,6 +129,17 @@ def test_the_papers_preset_has_the_papers_byte_classes() -> None:
     assert classes["reduce_scatter"].wire_bytes == classes["reduce_scatter"].size_bytes / 2
 
 
+def test_a_job_on_rails_is_changed_by_its_own_names_and_by_those_of_older_files() -> None:
+    for name in ("llama3-8b-perlmutter", "toy"):
+        old = {"schedule": "afab", "fsdp": False, "recompute": False, "iteration_ms": "none"}
+        new = {"order": "afab", "zero": 0, "recompute": "none", "iteration_ms": 0}
+        assert changed(PRESETS[name], old) == changed(PRESETS[name], new)
+    turns = changed(SMALL, {"schedule": "interleaved", "virtual_stages": 2, "fsdp": True})
+    assert (turns.schedule.virtual, turns.plan.zero) == (2, 3)
+    other = changed(SMALL, {"machine": "a100", "shape": "llama3-8b"})
+    assert (other.machine.nic_gbps, other.shape.sequence) == (400, SMALL.shape.sequence)
+
+
 @pytest.mark.parametrize("name", ["moe", "fsdp", "llama3-8b"])
 def test_what_a_class_is_said_to_send_takes_as_long_as_what_is_simulated(name: str) -> None:
     job = JOBS[name]
@@ -268,7 +279,7 @@ def test_126_layers_over_16_stages_leave_one_out_at_both_ends() -> None:
         ),
         (
             {"schedule": "interleaved"},
-            "field virtual_stages: must be 2 or more when the order is interleaved, and 1 otherwise (got 1)",
+            "schedule, field virtual: must be 2 or more when the order is interleaved, and 1 otherwise (got 1)",
         ),
         (
             {"schedule": "interleaved", "virtual_stages": 2, "microbatches": 3},
@@ -276,11 +287,11 @@ def test_126_layers_over_16_stages_leave_one_out_at_both_ends() -> None:
         ),
         (
             {"virtual_stages": 2},
-            "field virtual_stages: must be 2 or more when the order is interleaved, and 1 otherwise (got 2)",
+            "schedule, field virtual: must be 2 or more when the order is interleaved, and 1 otherwise (got 2)",
         ),
         (
             {"schedule": "gpipe"},
-            "field schedule: must be one of 1f1b, afab, interleaved (got 'gpipe')",
+            "schedule, field order: must be one of 1f1b, afab, interleaved (got 'gpipe')",
         ),
         ({"reduce": "never"}, "field reduce: must be one of layer, pass, last"),
         ({"microbatches": 0}, "field microbatches: must be from 1 to 65,536 (got 0)"),
@@ -290,9 +301,11 @@ def test_126_layers_over_16_stages_leave_one_out_at_both_ends() -> None:
         ({"host_ms": -1.0}, "field host_ms: must be at least 0 (got -1)"),
         (
             {"iteration_ms": 1e300},
-            "field iteration_ms: must be from 1e-06 to 1e+09 (got 1e+300)",
+            "field iteration_ms: must be at most 1e+09 (got 1e+300)",
         ),
         ({"fsdp": "yes"}, "field fsdp: must be true or false"),
+        ({"fsdp": 1}, "field fsdp: must be true or false"),
+        ({"skew": 1.0}, "field skew: unknown key"),
         ({"dta": 2}, "field dta: unknown key (did you mean 'data'?)"),
     ],
 )

@@ -1,6 +1,7 @@
 """A study file says what varies; what is wrong with one is said in one line before anything is computed."""
 
 import json
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from topox_core.fabrics.registry import FABRICS
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.studies.axes import latin_hypercube
+from topox_core.studies.keys import KEYS
 from topox_core.studies.study import dump_study, load_study, study_of
-from topox_core.studies.subject import resolve, sha256
+from topox_core.studies.subject import Subject, resolve, sha256
 from topox_core.training.job import JOBS, dump_job
+from topox_core.workloads.catalogue import WORKLOADS
 from topox_core.workloads.samples import load_sample
 
 RACE: dict[str, Any] = {
@@ -232,3 +235,19 @@ def test_a_job_file_is_read_as_the_known_job_and_what_differs(tmp_path: Path) ->
     )
     found = study.subject.values["name"], study.subject.parameters
     assert found == ("llama3-8b", {"pipeline": "2", "data": "4"})
+
+
+def test_whole_numbers_have_whole_bounds() -> None:
+    """Python takes annotated types for one where 1 and 1.0 are all that tells them apart."""
+    subjects = [Subject("workload", {"generator": name}) for name in WORKLOADS]
+    for key in chain(KEYS.values(), *(one.keys.values() for one in subjects)):
+        for kind, limits in key.field.alternatives:
+            if kind is int:
+                assert {type(limits.ge), type(limits.le)} <= {int, type(None)}, key.name
+
+
+def test_a_parameter_that_is_true_or_false_may_be_said_as_yes_or_no() -> None:
+    key = Subject("job", {"name": "llama3-8b"}).keys["job.tied"]
+    assert [key.value(one) for one in ("no", "yes", False, True)] == [False, True] * 2
+    assert "must be true or false (got 'maybe')" in refusal(key.value, "maybe")
+    assert Subject("job", {"name": "moe"}).keys["job.iteration_ms"].value(0) == 0

@@ -174,13 +174,17 @@ def test_a_workload_is_generated_with_its_parameters_in_the_address(visit):
     assert "in closed form" in words(at) and "32 GPUs in 4 servers" in words(at)
     at.selectbox(key="machine_llama3-8b").select("a100").run()
     assert at.number_input(key="p_llama3-8b_tflops-1").value == MACHINES["a100"].tflops
+    unbroken(at.toggle(key="p_llama3-8b_overlap_sends-0").set_value(True).run())
     given = address(press(at, "generate"))
     assert not at.error and loaded(at).cluster.servers == 4
     wanted = {"workload": "llama3-8b", "set.pipeline": "2", "set.tflops": "312.0"}
+    wanted["set.overlap_sends"] = "yes"
     assert given.items() >= wanted.items()
     # The form shows what is loaded, also after a reload of the page.
     again = visit(way="generate", **given)
     assert again.number_input(key="p_llama3-8b_pipeline-0").value == 2
+    assert again.toggle(key="p_llama3-8b_overlap_sends-0").value
+    assert again.number_input(key="p_llama3-8b_tensor-0").label == "Tensor parallel (TP)"
     assert press(again, "reset_parameters").number_input(key="p_llama3-8b_pipeline-1").value == 4
 
 

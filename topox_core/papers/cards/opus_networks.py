@@ -89,7 +89,7 @@ def _parallelisms(used: frozenset[str]) -> str:
 def _communication(run: CardRun) -> Rows:
     """Yield how often each parallelism communicates, per layer, operator or micro-batch as table 2 counts."""
     paper = PRESETS["llama3-8b-perlmutter"]
-    copies = paper.changed(plan__zero=0, schedule__overlap_gradients=True)
+    copies = paper.changed(zero=0, overlap_gradients=True)
     context = PRESETS["llama3.1-405b-16384-cp"]
     for item, preset, parallelism, operation, words in (
         ("DP", copies, "dp", "all_reduce", "bwd AR per layer"),

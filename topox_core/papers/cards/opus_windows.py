@@ -39,9 +39,7 @@ def opus_windows(run: CardRun) -> Rows:
     yield run.row("count", "4 M − 1", windows_by_formula(MICROBATCHES))
     for item, stage in (("first stage", 0), ("middle stage", STAGES // 2), ("last stage", -1)):
         yield run.row("count", item, windows[stage])
-    job = PRESETS["llama3.1-405b-8192"].changed(
-        plan__data=GPUS // (8 * STAGES), schedule__order=schedule
-    )
+    job = PRESETS["llama3.1-405b-8192"].changed(data=GPUS // (8 * STAGES), order=schedule)
     seconds = simulate(build(job, fold=True), Rail(optical=False)).iteration_ms / 1000
     yield run.row("length", "iteration time", seconds)
     each = windows[0] / seconds
@@ -52,7 +50,7 @@ def opus_windows(run: CardRun) -> Rows:
 
 def _pattern(card: CardRun, series: str, stages: int) -> Rows:
     """Yield the windows of each stage of figure 3's job, and what its text says of their order."""
-    preset = PRESETS["llama3-8b-perlmutter"].changed(plan__pipeline=stages)
+    preset = PRESETS["llama3-8b-perlmutter"].changed(pipeline=stages)
     iteration = build(preset)
     run = simulate(iteration, Rail(optical=False, nic_gbps=preset.machine.network_gbps))
     phases = strip(iteration, run.start_ms, run.end_ms)
@@ -103,9 +101,9 @@ COUNTED = (("fsdp", "reduce_scatter"), ("fsdp", "all_gather"), ("pp", "send"), (
 
 def _preset(settings: Settings) -> Job:
     return PRESETS["llama3-8b-perlmutter"].changed(
-        schedule__reduce=str(settings["reduce"]),
-        schedule__regather=bool(settings["regather"]),
-        machine__host_ms=float(settings["host_ms"]),
+        reduce=str(settings["reduce"]),
+        regather=bool(settings["regather"]),
+        host_ms=float(settings["host_ms"]),
     )
 
 
@@ -159,8 +157,8 @@ AT_MS = 100.0
 def opus_provisioning(run: CardRun) -> Rows:
     """Opus's figures 5 and 8: what switching costs on demand, and provisioned ahead of the calls."""
     preset = PRESETS["llama3-8b-perlmutter"].changed(
-        schedule__reduce=str(run.settings["reduce"]),
-        schedule__regather=bool(run.settings["regather"]),
+        reduce=str(run.settings["reduce"]),
+        regather=bool(run.settings["regather"]),
     )
     iteration, rail = build(preset), Rail(nic_gbps=preset.machine.network_gbps)
     simulation = Simulation(iteration, rail)
@@ -281,7 +279,7 @@ def opus_rails(run: CardRun) -> Rows:
     yield from _tenants(run, iteration, rail, alone.iteration_ms)
     yield from _rails(run, iteration, rail)
     for microbatches in (2, 4):
-        job = preset.changed(plan__pipeline=3, plan__microbatches=microbatches)
+        job = preset.changed(pipeline=3, microbatches=microbatches)
         share, changes = _beside(simulate(build(job), rail))
         item = f"three stages, {microbatches} micro-batches"
         yield run.row("groups", item, share, follows=share > LEVEL, changes=changes)

@@ -5,14 +5,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from math import inf
-from typing import Self
+from typing import Annotated, Self
 
 from topox_core.economics.comparison import Running, usd_per_iteration, year_at
 from topox_core.errors import refuse_if
 from topox_core.fabrics.comparison.compare import fabric_bill
 from topox_core.fabrics.crossover.passed_plans import PassedPlan, best_passed
-from topox_core.io.limits import check_one_of, check_whole, is_number, is_whole
+from topox_core.io.limits import is_whole
 from topox_core.model.cluster import MAX_PORTS, Cluster
+from topox_core.schema.fields import setting
+from topox_core.schema.records import check_fields, check_value
 from topox_core.studies.axes import Axis, Design
 from topox_core.studies.buying.offers import LEVELS, OFFERS, Estimate, SwitchProduct
 from topox_core.studies.keys import LABEL, Value
@@ -38,6 +40,7 @@ CRITERIA = {
 }
 MAX_DEGREES = 8
 MEASURES = ("iteration_ms", "dollars", "watts")
+USD_PER_HOUR = Annotated[float, setting(ge=0, le=10_000)]
 # Assumed, as are their ends.
 GPU_HOUR_USD = Estimate(1.0, 2.0, 4.0)
 KWH_USD = Estimate(0.05, Running.usd_per_kwh, 0.20)
@@ -68,18 +71,13 @@ class Assumptions:
     usd_per_kwh: Estimate = KWH_USD
     years: Estimate = YEARS
     pue: float = Running.pue
-    gpus_per_server: int | None = None
+    gpus_per_server: Annotated[int, setting(ge=1, le=MAX_PORTS)] | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for level in LEVELS:
-            usd = self.usd_per_gpu_hour.at(level)
-            refuse_if(
-                (not is_number(usd, 0.0, 10_000.0), f"must be from 0 to 10,000 (got {usd:g})"),
-                field="usd_per_gpu_hour",
-            )
+            check_value(USD_PER_HOUR, self.usd_per_gpu_hour.at(level), field="usd_per_gpu_hour")
             Running(self.usd_per_kwh.at(level), self.pue, self.years.at(level))
-        if self.gpus_per_server is not None:
-            check_whole(self.gpus_per_server, 1, MAX_PORTS, field="gpus_per_server")
 
     @classmethod
     def of(cls, usd_per_gpu_hour: float, running: Running, gpus_per_server: int | None) -> Self:
@@ -184,17 +182,15 @@ class Question:
     resolved: Resolved
     offers: tuple[SwitchProduct, ...] = OFFERS
     degrees: tuple[int, ...] = ()
-    rivals: tuple[str, ...] = tuple(RIVALS)
+    rivals: tuple[Annotated[str, setting(choices=RIVALS)], ...] = tuple(RIVALS)
     fixed: Mapping[str, Value] = field(default_factory=dict)
     assumed: Assumptions = field(default_factory=Assumptions)
-    by: str = "dollars"
+    by: Annotated[str, setting(choices=CRITERIA)] = "dollars"
 
     def __post_init__(self) -> None:
         runs = self.resolved.subject.runs
         refuse_if((runs != "fabric", "has no task graph to run on switches"), field="subject")
-        check_one_of(self.by, CRITERIA, field="by")
-        for rival in self.rivals:
-            check_one_of(rival, RIVALS, field="rivals")
+        check_fields(self)
         # Of VARIED the study says at every point what holds.
         kept = {name: value for name, value in self.fixed.items() if name not in VARIED}
         kept |= {f"running.{name}": value for name, value in vars(self.assumed.running).items()}

@@ -154,10 +154,7 @@ def _beside(one: Compared, errors: Sequence[float]) -> Compared:
 def _contradictions(rows: Sequence[Measured], times: Sequence[float]) -> list[int]:
     """Return for each row the one it contradicts: only the microbatches differ, and the order is the reverse."""
     found = [0] * len(rows)
-    alike = [
-        row.job.changed(plan__microbatches=row.job.plan.pipeline, plan__microbatch_size=1)
-        for row in rows
-    ]
+    alike = [row.job.changed(microbatches=row.job.plan.pipeline, microbatch_size=1) for row in rows]
     kinds = by_key(((rows[at].job.plan.batch, one), at) for at, one in enumerate(alike))
     for one, other in chain.from_iterable(permutations(same, 2) for same in kinds.values()):
         slower = rows[one].measured_ms > CONTRADICTION * rows[other].measured_ms
