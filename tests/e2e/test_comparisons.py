@@ -12,6 +12,7 @@ from tests.e2e.conftest import NewTab
 from tests.e2e.tab import Tab, saved
 from tests.e2e.views import address
 from tests.patience import PATIENCE_S, wait_until
+from topox_core.figures.files import DOTS, WIDTH
 
 pytestmark = pytest.mark.browser
 
@@ -72,8 +73,12 @@ def test_every_figure_of_the_page_downloads(tab: Tab, tmp_path: Path) -> None:
     # The page saves each of its figures without a network, and so does the menu beside it.
     tab.unfold("pictures")
     expect(tab.page.locator(".st-key-picture .main-svg").first).to_be_visible()
-    camera = tab.still().page.locator(".st-key-picture .modebar-btn")
-    assert saved(tab.page, tmp_path, camera.click).read_bytes()[:4] == b"\x89PNG"
+    button = tab.still().page.locator('button[data-picture="picture"][data-form="png"]')
+    png = saved(tab.page, tmp_path, button.click).read_bytes()
+    assert png[:4] == b"\x89PNG"
+    assert int.from_bytes(png[16:20]) == WIDTH * DOTS, (
+        "as wide as for print, whatever the window is"
+    )
     alone = tab.page.context.new_page()
     alone.goto(page.as_uri())
     expect(alone.locator(".main-svg").first).to_be_visible()

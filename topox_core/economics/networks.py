@@ -11,15 +11,55 @@ from topox_core.io.limits import check_one_of, check_whole
 from topox_core.schema.fields import setting
 from topox_core.schema.records import check_fields
 
-# The order and the words of every list, legend and table.
-NETWORKS = {
-    "fat_tree": "Fat-tree",
-    "rail_optimized": "Rail-optimised",
-    "rail_only": "Rail only",
-    "topoopt_patch_panel": "TopoOpt, patch panel",
-    "topoopt_ocs": "TopoOpt, OCS",
-    "photonic_rails": "Photonic rails",
+
+@dataclass(frozen=True)
+class Network:
+    """What a network is called, and how its line is drawn.
+
+    Attributes
+    ----------
+    label
+        In lists, legends and tables.
+    spoken
+        Within a sentence.
+    short
+        Over a narrow column, where it may stand in two lines.
+    line
+        Its colour (of a theme, or of a part), width and dash.
+    """
+
+    label: str
+    spoken: str
+    short: str
+    line: tuple[str, float, str]
+
+
+# In the order of every list, legend and table.
+NETWORK_RECORDS = {
+    "fat_tree": Network("Fat-tree", "a fat-tree", "Fat-tree", ("ink", 1.6, "dash")),
+    "rail_optimized": Network(
+        "Rail-optimised",
+        "rail\u2011optimised switches",
+        "Rail-\noptimised",
+        ("ink", 1.8, "solid"),
+    ),
+    "rail_only": Network(
+        "Rail only", "rails without a spine", "Rail only", ("muted", 1.8, "solid")
+    ),
+    "topoopt_patch_panel": Network(
+        "TopoOpt, patch panel",
+        "TopoOpt's patch panel",
+        "TopoOpt\npanel",
+        ("patch_panel_port", 1.8, "dot"),
+    ),
+    "topoopt_ocs": Network(
+        "TopoOpt, OCS", "TopoOpt's optical switches", "TopoOpt\nOCS", ("ocs_port", 1.8, "dash")
+    ),
+    "photonic_rails": Network(
+        "Photonic rails", "photonic rails", "Photonic\nrails", ("ocs_port", 3, "solid")
+    ),
 }
+NETWORKS = {name: one.label for name, one in NETWORK_RECORDS.items()}
 OPTICAL = ("topoopt_patch_panel", "topoopt_ocs", "photonic_rails")
 COUNTINGS = ("paper", "whole-switches")
 MAX_GPUS = 10_000_000

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import plotly.graph_objects as go
-
 from topox_core.economics.networks import Bill
 from topox_core.errors import InputError, needed
 from topox_core.fabrics.registry import FABRICS
@@ -15,6 +13,7 @@ from topox_core.figures.networks.cost import stacked
 from topox_core.figures.networks.fabrics import iteration_bars
 from topox_core.figures.palette import theme_of
 from topox_core.figures.rails.delay import Curve, overhead_curves
+from topox_core.figures.template import Figure
 from topox_core.model.critical_path import critical_path
 from topox_core.rails.delay import DelayStudy
 from topox_core.schedule.results.result import Result
@@ -23,7 +22,7 @@ from topox_core.tdm.model.jobs import Round
 ACCEPTED_OVERHEAD = 0.05
 
 
-def figure_of(subject: Any, theme: str = "light") -> go.Figure:
+def figure_of(subject: Any, theme: str = "light") -> Figure:
     """Return the figure of a schedule, a comparison, a delay study, a round or a set of bills.
 
     Raises

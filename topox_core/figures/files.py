@@ -36,7 +36,7 @@ def picture_options(figure: go.Figure, form: str, name: str) -> dict[str, Any]:
         "format": form,
         "filename": name,
         "width": WIDTH,
-        "height": _height(figure),
+        "height": picture_height(figure),
         "scale": DOTS if form == "png" else 1,
     }
 
@@ -56,7 +56,7 @@ def figures_page(title: str, figures: Mapping[str, go.Figure]) -> bytes:
             full_html=False,
             include_plotlyjs=False,
             div_id=mark,
-            default_height=_height(figure),
+            default_height=picture_height(figure),
             config={"displaylogo": False, "displayModeBar": False, "responsive": True},
         )
         parts.append(f"<h2>{escape(name)}</h2>{body}<p>")
@@ -128,5 +128,6 @@ def _form(path: str) -> str:
     return Path(path).suffix.removeprefix(".").lower()
 
 
-def _height(figure: go.Figure) -> int:
+def picture_height(figure: go.Figure) -> int:
+    """Return how high a figure is as a picture, in px."""
     return round(figure.layout.height or USUAL_HEIGHT)

@@ -5,17 +5,15 @@ from base64 import b64encode
 from collections.abc import Sequence
 from textwrap import wrap
 
-import plotly.graph_objects as go
-
+from topox_core.figures.builders import Point, curve, dots, row_chart
 from topox_core.figures.palette import Theme
 from topox_core.figures.template import (
+    Figure,
+    Layer,
+    Look,
     axis,
-    frame,
     line,
     log_axis,
-    margins,
-    name_px,
-    named_axis,
     note,
     opaque,
 )
@@ -26,7 +24,7 @@ LABEL = 44  # letters that fit at the left, in two lines
 BREAK = "<br>"
 
 
-def paired(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> go.Figure:
+def paired(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> Figure:
     """Return paired dots: theirs hollow, ours filled, the bound a tick, the verdict in sign and words, or the kind, at the right.
 
     Parameters
@@ -36,46 +34,53 @@ def paired(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> go.F
     logarithmic
         Whether the numbers span decades; the axis title says so.
     """
-    labels = [_label(row) for row in rows]
-    lines = [part for label in labels for part in label.split(BREAK)]
-    bounded = [(y, row, row.bound) for y, row in enumerate(rows) if row.bound is not None]
-    printed = [(y, row, row.theirs) for y, row in enumerate(rows) if row.theirs is not None]
-    pairs = go.Scatter(
-        x=[value for _, row, theirs in printed for value in (theirs, row.ours, None)],
-        y=[value for y, _, _ in printed for value in (y, y, None)],
-        mode="lines",
-        line=line(theme.line, 3),
-        hoverinfo="skip",
-        showlegend=False,
-    )
-    tick = {"symbol": "line-ns", "size": 15 * theme.scale, "line": line(theme.muted, 2)}
+
+    def of(name: str, values: Sequence[float | None], marker: Look) -> Layer:
+        return dots(
+            name,
+            [
+                Point(value, y, f"{name}, {row.item}: {value:.6g} {row.unit}")
+                for y, (row, value) in enumerate(zip(rows, values, strict=True))
+                if value is not None
+            ],
+            marker,
+            theme,
+            cliponaxis=False,
+        )
+
+    theirs, ours = [row.theirs for row in rows], [row.ours for row in rows]
     size, outline = 10 * theme.scale, line(theme.ink, 1.8)
-    return frame(
+    return row_chart(
+        [_label(row) for row in rows],
         [
-            pairs,
-            _dots(bounded, "lower bound", tick) if bounded else None,
-            _dots(
-                printed,
-                "theirs (printed)",
-                opaque(size, theme.page, symbol="diamond", line=outline),
+            curve(
+                "",
+                [
+                    Point(x, y)
+                    for y, row in enumerate(rows)
+                    if row.theirs is not None
+                    for x in (row.theirs, row.ours, math.nan)
+                ],
+                line(theme.line, 3),
+                theme,
             ),
-            _dots(
-                [(y, row, row.ours) for y, row in enumerate(rows)],
-                "ours (computed)",
-                opaque(size, theme.primary, symbol="circle"),
+            of(
+                "lower bound",
+                [row.bound for row in rows],
+                {"symbol": "line-ns", "size": 15 * theme.scale, "line": line(theme.muted, 2)},
             ),
+            of(
+                "theirs (printed)", theirs, opaque(size, theme.page, symbol="diamond", line=outline)
+            ),
+            of("ours (computed)", ours, opaque(size, theme.primary, symbol="circle")),
         ],
         theme,
-        (36 * len(rows) + 66) * theme.scale,
-        [_verdict(y, row, theme) for y, row in enumerate(rows)],
-        showlegend=True,
-        margin=margins(name_px(lines, theme, 10, 6), 100 * theme.scale, 26 * theme.scale, 40),
-        xaxis=_values(rows, theme, logarithmic),
-        yaxis=named_axis(
-            theme,
-            labels,
-            range=[len(rows) - 0.4, -0.6],
-        ),
+        _values(rows, theme, logarithmic),
+        36,
+        11,
+        legend=True,
+        room={"top": 26, "right": 100},
+        marks=[_verdict(y, row, theme) for y, row in enumerate(rows)],
     )
 
 
@@ -87,22 +92,6 @@ def _label(row: Row) -> str:
     # As narrow as two lines can be: on a telephone the chart has what they leave.
     tried = (wrap(label, letters) for letters in range(8, LABEL + 1))
     return BREAK.join(next((lines for lines in tried if len(lines) <= 2), [label]))
-
-
-def _dots(
-    rows: Sequence[tuple[int, Row, float]], name: str, marker: dict[str, object]
-) -> go.Scatter:
-    """Return marks of rows at their place and value."""
-    return go.Scatter(
-        x=[value for _, _, value in rows],
-        y=[y for y, _, _ in rows],
-        mode="markers",
-        name=name,
-        marker=marker,
-        cliponaxis=False,
-        customdata=[[f"{value:.6g} {row.unit}", row.item] for _, row, value in rows],
-        hovertemplate=f"{name}, %{{customdata[1]}}: %{{customdata[0]}}<extra></extra>",
-    )
 
 
 def _values(rows: Sequence[Row], theme: Theme, logarithmic: bool) -> dict[str, object]:

@@ -1,23 +1,34 @@
 """Strategies: the walk of a search, operators' places and costs, where plans' time goes, and what each fabric makes of them."""
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 import numpy as np
-import plotly.graph_objects as go
 
 from topox_core.fabrics.registry import FABRICS
+from topox_core.figures.builders import (
+    Bar,
+    Point,
+    bars,
+    chart,
+    curve,
+    dots,
+    marked_across,
+    on_top,
+    row_chart,
+    ticks_across,
+)
 from topox_core.figures.palette import Theme, blend
 from topox_core.figures.template import (
     DOTS,
-    INSIDE,
     UNFADED,
+    Figure,
     Look,
     axis,
     beside,
     frame,
     image,
     legend_square,
-    level,
     line,
     margins,
     multiples,
@@ -26,12 +37,10 @@ from topox_core.figures.template import (
     opaque,
     roomy,
     round_step,
-    row_axis,
-    sideways_bars,
     time_axis,
     upright,
 )
-from topox_core.strategy.fabric_table import StrategyTable, TableRow
+from topox_core.strategy.fabric_table import StrategyTable
 from topox_core.strategy.plans import RankedPlan
 from topox_core.strategy.search.moves import Move
 from topox_core.strategy.strategy import Strategy
@@ -60,7 +69,6 @@ PLAN_PARTS: Mapping[str, tuple[str, str]] = {
 }
 MAX_ROWS = 90
 NUMBERED = 0.08  # of the longest bar: a part as wide as this has its number
-HOVER_BEST = "best %{y:.6~g} ms after %{x:,.0f} strategies<extra></extra>"
 
 
 def walk(
@@ -71,7 +79,7 @@ def walk(
     until: int,
     theme: Theme,
     tried: int = 0,
-) -> go.Figure:
+) -> Figure:
     """Return the search: iteration time against strategies tried, accepted moves by reason, the best.
 
     Parameters
@@ -85,88 +93,64 @@ def walk(
         All strategies tried, where some were after the chain.
     """
     points = [(float(move.proposal), move.after_ms) for move in moves] or list(current)
-    x: list[float] = [0, *(p for p, _ in points), max(until, tried, *(p for p, _ in points), 1)]
-    y = [start_ms, *(ms for _, ms in points)]
-    y.append(y[-1])
+    last = max(until, tried, *(p for p, _ in points), 1)
+    path = [(0.0, start_ms), *points]
+    path.append((float(last), path[-1][1]))
+    best = zip([x for x, _ in path], accumulate((ms for _, ms in path), min), strict=True)
     layers = [
-        go.Scatter(
-            x=x,
-            y=values,
-            mode="lines",
-            name=words,
-            showlegend=words != "now",
-            line={"shape": "hv", **line(colour, width)},
-            hovertemplate=hover,
-            hoverinfo=None if hover else "skip",
-        )
-        for words, values, width, colour, hover in (
-            ("now", y, 1.2, theme.muted, None),
-            ("best so far", np.minimum.accumulate(y), 2.6, theme.primary, HOVER_BEST),
-        )
+        curve(
+            "now",
+            [Point(*one) for one in path],
+            line(theme.muted, 1.2),
+            theme,
+            steps=True,
+            showlegend=False,
+        ),
+        curve(
+            "best so far",
+            [Point(x, ms, f"best {ms:,.6g} ms after {x:,.0f} strategies") for x, ms in best],
+            line(theme.primary, 2.6),
+            theme,
+            steps=True,
+        ),
     ]
-    by_look = {
-        look: [move for move in moves if REASONS.get(move.reason) == look]
-        for look in dict.fromkeys(REASONS.values())
-    }
-    layers += [
-        go.Scatter(
-            x=[float(move.proposal) for move in of],
-            y=[move.after_ms for move in of],
-            mode="markers",
-            name=words,
-            showlegend=True,
-            marker=opaque(
-                5, theme.muted if symbol == "circle-open" else theme.primary, symbol=symbol
-            ),
-            customdata=[
-                [move.operator or "circuits", f"{move.before_ms:.6g}", f"{move.after_ms:.6g}"]
-                for move in of
-            ],
-            hovertemplate="<b>%{customdata[0]}</b>: %{customdata[1]} to %{customdata[2]} ms<br>"
-            + words
-            + "<extra></extra>",
+    for words, symbol in dict.fromkeys(REASONS.values()):
+        layers.append(
+            dots(
+                words,
+                [
+                    Point(
+                        float(move.proposal),
+                        move.after_ms,
+                        f"<b>{move.operator or 'circuits'}</b>: {move.before_ms:.6g} to "
+                        f"{move.after_ms:.6g} ms<br>{words}",
+                    )
+                    for move in moves
+                    if REASONS.get(move.reason) == (words, symbol)
+                ],
+                opaque(5, theme.muted if symbol == "circle-open" else theme.primary, symbol=symbol),
+                theme,
+            )
         )
-        for (words, symbol), of in by_look.items()
-        if of
-    ]
+    y = [ms for _, ms in path]
     highest = min(max(y), max(start_ms, 1.6 * best_ms) * 1.05)
     low, high, _ = roomy((min(best_ms, *y), highest), 0.12, 0.18, 0.04)
-    words, size = f"data parallel {time(start_ms)}", 12 * theme.scale
-    marks = [
-        level(start_ms, line(theme.ink, 1.5, DOTS)),
-        note(words, 1, start_ms, size, theme.ink, xref="paper", xanchor="right", yanchor="bottom"),
-    ]
-    if x[-1] > until:
+    words, size = f"data parallel {time(start_ms)}", 11 * theme.scale
+    marks = marked_across(start_ms, words, line(theme.ink, 1.5, DOTS), theme, 12)
+    if last > until:
+        beside_it: Look = {"xanchor": "left", "xshift": 3, "yref": "paper", "yanchor": "bottom"}
         marks += [
             upright(until, line(theme.line, 1)),
-            note(
-                "then in order",
-                until,
-                0,
-                11 * theme.scale,
-                theme.muted,
-                xanchor="left",
-                xshift=3,
-                yref="paper",
-                yanchor="bottom",
-            ),
+            note("then in order", until, 0, size, theme.muted, **beside_it),
         ]
-    ticks = multiples(round_step(x[-1] / 6), 0.0, x[-1])
-    return frame(
+    ticks = multiples(round_step(last / 6), 0.0, last)
+    counts: Look = {"tickvals": ticks, "ticktext": [f"{t:,.0f}" for t in ticks]}
+    return chart(
         layers,
         theme,
-        300 * theme.scale,
-        marks,
-        showlegend=True,
-        margin=margins(54 * theme.scale, 24, 34 * theme.scale, 44),
-        xaxis=axis(
-            theme,
-            range=[0, x[-1]],
-            tickvals=ticks,
-            ticktext=[f"{t:,.0f}" for t in ticks],
-            title="strategies tried",
-        ),
-        yaxis=axis(
+        300,
+        axis(theme, range=[0, last], title="strategies tried", **counts),
+        axis(
             theme,
             grid=True,
             range=[low, high],
@@ -174,10 +158,13 @@ def walk(
             tickformat=",~g",
             title="iteration time, ms",
         ),
+        marks,
+        legend=True,
+        room={"right": 24},
     )
 
 
-def before_and_after(rows: Sequence[tuple[str, float, float]], theme: Theme) -> go.Figure:
+def before_and_after(rows: Sequence[tuple[str, float, float]], theme: Theme) -> Figure:
     """Return iterations one below the other: what the busiest server computes, and the rest, in which it waits for data.
 
     Parameters
@@ -185,46 +172,39 @@ def before_and_after(rows: Sequence[tuple[str, float, float]], theme: Theme) -> 
     rows
         What an iteration is called, its time, and how much of it is computing, in ms.
     """
-    names, totals, computing = (list(column) for column in zip(*rows, strict=True))
-    waiting = [total - part for total, part in zip(totals, computing, strict=True)]
-    parts = (
-        (
-            "computing, busiest server",
-            [0.0] * len(rows),
-            computing,
-            PLAN_PARTS["compute"][1],
-            "#FFFFFF",
-        ),
-        ("waiting for data", computing, waiting, theme.line, theme.ink),
-    )
-    return frame(
+    totals = [total for _, total, _ in rows]
+    looks = {
+        "computing, busiest server": (PLAN_PARTS["compute"][1], "#FFFFFF"),
+        "waiting for data": (theme.line, theme.ink),
+    }
+    parted = [(name, (part, total - part)) for name, total, part in rows]
+    kinds = on_top(
         [
-            sideways_bars(
-                np.array(begin),
-                np.array(values),
-                list(range(len(rows))),
-                words,
-                {"color": colour, "line": line(theme.page, 1)},
-                width=0.66,
-                text=[short(v) if v >= NUMBERED * max(totals) else "" for v in values],
-                **INSIDE,
-                textfont={"size": 11.5 * theme.scale, "color": ink},
-                customdata=[[name, time(v)] for name, v in zip(names, values, strict=True)],
-                hovertemplate=f"<b>%{{customdata[0]}}</b><br>{words} %{{customdata[1]}}<extra></extra>",
+            Bar(
+                row,
+                ms[k],
+                f"<b>{name}</b><br>{words} {time(ms[k])}",
+                text=short(ms[k]) if ms[k] >= NUMBERED * max(totals) else "",
             )
-            for words, begin, values, colour, ink in parts
+            for row, (name, ms) in enumerate(parted)
+        ]
+        for k, words in enumerate(looks)
+    )
+    return row_chart(
+        [name for name, *_ in rows],
+        [
+            bars(words, colour, kind, theme, 0.66, ink=ink)
+            for (words, (colour, ink)), kind in zip(looks.items(), kinds, strict=True)
         ],
         theme,
-        138 * theme.scale,
-        beside([f"<b>{time(t)}</b>" for t in totals], totals, theme, 13, 5),
-        showlegend=True,
-        margin=margins(104 * theme.scale, 8, 34 * theme.scale, 30),
-        xaxis=time_axis(theme, 1.24 * max(totals)),
-        yaxis=row_axis(theme, names, 12, range=[len(rows) - 0.5, -0.5]),
+        time_axis(theme, 1.24 * max(totals)),
+        37,
+        legend=True,
+        marks=beside([f"<b>{time(t)}</b>" for t in totals], totals, theme, 13),
     )
 
 
-def placements(strategy: Strategy, theme: Theme) -> go.Figure:
+def placements(strategy: Strategy, theme: Theme) -> Figure:
     """Return operators down, servers across; the number is the operator's partitions.
 
     Operators in as many partitions as there are servers are data parallel; one partition is a whole
@@ -286,47 +266,37 @@ def _shades(counts: Sequence[int], theme: Theme) -> list[str]:
     ]
 
 
-def plan_bars(ranked: Sequence[RankedPlan], theme: Theme, called: Sequence[str] = ()) -> go.Figure:
+def plan_bars(ranked: Sequence[RankedPlan], theme: Theme, called: Sequence[str] = ()) -> Figure:
     """Return plans, each iteration stacked by what it is spent on; ``called``: what stands under the name of each."""
     totals = [one.total_ms for one in ranked]
-    begin = np.zeros(len(ranked))
-    layers = []
-    for key, (words, colour) in PLAN_PARTS.items():
-        values = np.array([one.parts[key] for one in ranked])
-        if values.any():
-            layers.append(
-                sideways_bars(
-                    begin,
-                    values,
-                    list(range(len(ranked))),
-                    words,
-                    {"color": colour or theme.line, "line": line(theme.page, 1)},
-                    width=0.7,
-                    customdata=[
-                        [one.words, f"{value:.6g}"]
-                        for one, value in zip(ranked, values.tolist(), strict=True)
-                    ],
-                    hovertemplate=f"<b>%{{customdata[0]}}</b><br>{words} %{{customdata[1]}} ms<extra></extra>",
-                )
-            )
-        begin = begin + values
-    labels = [f"{time(one.total_ms)}, {short(one.memory.total_bytes / 1e9)} GB" for one in ranked]
-    return frame(
-        layers,
+    kinds = on_top(
+        [
+            Bar(row, one.parts[key], f"<b>{one.words}</b><br>{words} {one.parts[key]:.6g} ms")
+            for row, one in enumerate(ranked)
+            if one.parts[key]
+        ]
+        for key, (words, _) in PLAN_PARTS.items()
+    )
+    return row_chart(
+        [
+            plan_word(one).replace(", ", f"<br>{words and f'{words}, '}")
+            for one, words in zip(ranked, called or [""] * len(ranked), strict=True)
+        ],
+        [
+            bars(words, colour or theme.line, kind, theme, 0.7)
+            for (words, colour), kind in zip(PLAN_PARTS.values(), kinds, strict=True)
+        ],
         theme,
-        (38 * len(ranked) + 76) * theme.scale,
-        beside(labels, totals, theme),
-        showlegend=True,
+        time_axis(theme, max(totals, default=1.0), grid=True, most_ticks=4),
+        41,
+        10.5,
+        True,
         # Time and memory stand behind the bars, the longest one's in the margin.
-        margin=margins(132 * theme.scale, 112 * theme.scale, 34 * theme.scale, 30),
-        xaxis=time_axis(theme, max(totals, default=1.0), grid=True, most_ticks=4),
-        yaxis=row_axis(
+        {"right": 112},
+        marks=beside(
+            [f"{time(one.total_ms)}, {short(one.memory.total_bytes / 1e9)} GB" for one in ranked],
+            totals,
             theme,
-            [
-                plan_word(one).replace(", ", f"<br>{words and f'{words}, '}")
-                for one, words in zip(ranked, called or [""] * len(ranked), strict=True)
-            ],
-            10.5,
         ),
     )
 
@@ -342,66 +312,57 @@ def plan_word(one: RankedPlan) -> str:
 UPPER, LOWER, THICK = -0.2, 0.2, 0.34
 
 
-def strategies_on_fabrics(table: StrategyTable, theme: Theme) -> go.Figure:
+def strategies_on_fabrics(table: StrategyTable, theme: Theme) -> Figure:
     """Return two bars a fabric: data parallel above, the strategy found for the fabric below."""
     shown = [name for name in table.fabrics if name in table.start.outcomes]
-    pairs = [(k, name, table.start, table.best(name)) for k, name in enumerate(shown)]
-    times_ms = [row.outcomes[name].iteration_ms for _, name, *rows in pairs for row in rows]
-    both = [
-        (k + at, row.outcomes[name])
-        for k, name, *rows in pairs
-        for at, row in zip((UPPER, LOWER), rows, strict=True)
+    kinds = {
+        "data parallel": (UPPER, theme.line, [table.start] * len(shown)),
+        "found for the fabric": (
+            LOWER,
+            [theme.fabric_colour(name) for name in shown],
+            [table.best(name) for name in shown],
+        ),
+    }
+    every = [
+        (words, k + at, FABRICS[name], row.outcomes[name])
+        for words, (at, _, rows) in kinds.items()
+        for k, (name, row) in enumerate(zip(shown, rows, strict=True))
     ]
-    return frame(
+    times_ms = [one.iteration_ms for *_, one in every]
+    bounds = [
+        Point(one.bound_ms, at, f"no less than {one.bound_ms:.6g} ms<br>{one.bound_by}")
+        for _, at, _, one in every
+    ]
+    return row_chart(
+        [FABRICS[name] for name in shown],
         [
-            _bars(
-                "data parallel", [(k + UPPER, name, row) for k, name, row, _ in pairs], theme.line
+            *(
+                bars(
+                    words,
+                    look,
+                    [
+                        Bar(
+                            at,
+                            one.iteration_ms,
+                            f"<b>{name}</b><br>{words}: {one.iteration_ms:.6g} ms",
+                        )
+                        for of, at, name, one in every
+                        if of == words
+                    ],
+                    theme,
+                    THICK,
+                    **UNFADED,
+                )
+                for words, (_, look, _) in kinds.items()
             ),
-            _bars(
-                "found for the fabric",
-                [(k + LOWER, name, row) for k, name, _, row in pairs],
-                [theme.fabric_colour(name) for name in shown],
-            ),
-            go.Scatter(
-                x=[one.bound_ms for _, one in both],
-                y=[at for at, _ in both],
-                mode="markers",
-                name="lower bound",
-                showlegend=True,
-                marker=opaque(15 * theme.scale, symbol="line-ns", line=line(theme.ink, 2.2)),
-                customdata=[[f"{one.bound_ms:.6g}", one.bound_by] for _, one in both],
-                hovertemplate="no less than %{customdata[0]} ms<br>%{customdata[1]}<extra></extra>",
-            ),
+            ticks_across("lower bound", bounds, theme, 15),
         ],
         theme,
-        (46 * len(shown) + 78) * theme.scale,
-        beside(
-            [time(one.iteration_ms) for _, one in both],
-            [one.iteration_ms for _, one in both],
-            theme,
-            shift=8,
-            rows=[at for at, _ in both],
+        time_axis(theme, max(times_ms, default=1.0) * 1.18 or 1.0, grid=True),
+        53,
+        12.5,
+        legend=True,
+        marks=beside(
+            list(map(time, times_ms)), times_ms, theme, shift=8, rows=[at for _, at, *_ in every]
         ),
-        showlegend=True,
-        margin=margins(124 * theme.scale, 8, 34 * theme.scale, 30),
-        xaxis=time_axis(theme, max(times_ms, default=1.0) * 1.18 or 1.0, grid=True),
-        yaxis=row_axis(theme, [FABRICS[name] for name in shown]),
-    )
-
-
-def _bars(name: str, rows: list[tuple[float, str, TableRow]], colour: str | list[str]) -> go.Bar:
-    times_ms = [row.outcomes[fabric].iteration_ms for _, fabric, row in rows]
-    return sideways_bars(
-        None,
-        times_ms,
-        [at for at, *_ in rows],
-        name,
-        {"color": colour},
-        width=THICK,
-        **UNFADED,
-        customdata=[
-            [FABRICS[fabric], f"{one:.6g}"]
-            for (_, fabric, _), one in zip(rows, times_ms, strict=True)
-        ],
-        hovertemplate=f"<b>%{{customdata[0]}}</b><br>{name}: %{{customdata[1]}} ms<extra></extra>",
     )

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from topox_core.figures.palette import VERMILION, Theme
 from topox_core.model.transfer_graph import FloatArray
 
+Figure = go.Figure
+# What a figure is made of; None for a layer that there is not.
+Layer = go.Bar | go.Scatter | None
 # Attributes of a trace, a mark, an axis or a note, as plotly takes them.
 Look = dict[str, Any]
 FONT = "Source Sans, Source Sans Pro, sans-serif"

@@ -13,7 +13,7 @@ from topox_core.economics.comparison import (
     most_gpus,
     tornado,
 )
-from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill, bills, saving
+from topox_core.economics.networks import LINE_NAMES, NETWORK_RECORDS, NETWORKS, Bill, bills, saving
 from topox_core.fabrics.comparison.compare import same_time
 from topox_core.fabrics.crossover.verdict import RIVALS
 from topox_core.fabrics.run import FabricRun
@@ -42,14 +42,6 @@ from topox_ui.state.widgets import pick
 
 # The networks whose circuits stay for a whole job.
 FIXED = ("topoopt_patch_panel", "topoopt_ocs")
-# The networks as they stand in a sentence.
-SAID = {
-    "fat_tree": "a fat-tree",
-    "rail_optimized": "rail\u2011optimised switches",
-    "rail_only": "rails without a spine",
-    "topoopt_patch_panel": "TopoOpt's patch panel",
-    "topoopt_ocs": "TopoOpt's optical switches",
-}
 
 
 def costs_now() -> tuple[Question, dict[str, Bill], tuple[Caveat, ...]]:
@@ -69,7 +61,7 @@ def cost_headline(question: Question, priced: dict[str, Bill], caveats: tuple[Ca
     mine, other = priced[MINE], priced[against]
     cost, watts = saving(mine.cost_usd, other.cost_usd), saving(mine.power_w, other.power_w)
     words = (
-        f"Photonic rails cost <b>{money(mine.cost_usd)}</b>, {_share(cost)} than {SAID[against]}, "
+        f"Photonic rails cost <b>{money(mine.cost_usd)}</b>, {_share(cost)} than {NETWORK_RECORDS[against].spoken}, "
         f"and draw <b>{power(mine.power_w)}</b>, {_share(watts)}"
     )
     cheapest = min((priced[name].cost_usd for name in FIXED), default=math.inf)
@@ -230,11 +222,11 @@ def hangs_on(question: Question, theme: Theme) -> None:
     """Draw the tornado: what the saving depends on."""
     now = CostState.now()
     against, measure = now.against, now.measure
-    base = question.saving(MINE, against, measure)
+    base, rival = question.saving(MINE, against, measure), NETWORK_RECORDS[against].spoken
     [choice] = title_row(
         (3, 1),
         "What the saving depends on",
-        f"tornado chart of the saving against {SAID[against]}, one input changed at a time; now {_signed(base)}",
+        f"tornado chart of the saving against {rival}, one input changed at a time; now {_signed(base)}",
     )
     pick(
         "Saving of",
@@ -248,7 +240,7 @@ def hangs_on(question: Question, theme: Theme) -> None:
     chart(
         tornado_figure(swings, base, theme),
         "tornado",
-        f"Saving in {measure} of photonic rails against {SAID[against]}, now {_signed(base)}: {swings_words(swings)}",
+        f"Saving in {measure} of photonic rails against {rival}, now {_signed(base)}: {swings_words(swings)}",
         lambda: [
             {
                 "what moves": one.name,

@@ -16,7 +16,7 @@ from topox_core.economics.comparison import (
     sizes_up_to,
     year_of,
 )
-from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
+from topox_core.economics.networks import LINE_NAMES, NETWORK_RECORDS, NETWORKS, Bill
 from topox_core.economics.price_sets import SET_BY_SPEED
 from topox_core.errors import InputError
 from topox_core.fabrics.comparison.compare import EQUAL, fabric_bill, same_time
@@ -220,16 +220,10 @@ def materials(priced: dict[str, Bill]) -> None:
         )
 
 
+# Over a column of a table, in one line.
 HEADS = {
-    "fat_tree": "Fat-tree",
-    "rail_optimized": "Rail-opt.",
-    "rail_only": "Rail only",
-    "topoopt_patch_panel": "T. panel",
-    "topoopt_ocs": "T. OCS",
-    "photonic_rails": "Photonic",
+    name: one.short.replace("-\n", "-").replace("\n", " ") for name, one in NETWORK_RECORDS.items()
 }
-
-
 ROWS = {
     **LINE_NAMES,
     **SHORT_PARTS,

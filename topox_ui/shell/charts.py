@@ -272,12 +272,7 @@ def chart(
 def _files_and_table(figure: go.Figure, key: str, table: Table) -> None:
     content, name = table(), key.replace("_", "-")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        buttons = "".join(
-            f'<button type="button" class="save" data-picture="{key}" data-form="{form}" data-name="{name}">'
-            f"{form.upper()}</button>"
-            for form in PICTURES
-        )
-        st.html(f'<p class="quiet">{buttons}</p>', width="content")
+        picture_buttons(key, name)
         for form, media_type, build in (
             ("CSV", "text/csv", lambda: csv_of(content)),
             ("JSON", "application/json", lambda: figure.to_json().encode()),
@@ -292,6 +287,17 @@ def _files_and_table(figure: go.Figure, key: str, table: Table) -> None:
                 type="tertiary",
             )
     frame(content)
+
+
+def picture_buttons(key: str, name: str, size: tuple[int, int] | None = None) -> None:
+    """Draw the buttons that save a figure of the page as a picture; in px on its own paper, or as it stands there."""
+    print_size = 'data-width="{}" data-height="{}"'.format(*size) if size else ""
+    buttons = "".join(
+        f'<button type="button" class="save" data-picture="{key}" data-form="{form}" data-name="{name}" '
+        f"{print_size}>{form.upper()}</button>"
+        for form in PICTURES
+    )
+    st.html(f'<p class="quiet">{buttons}</p>', width="content")
 
 
 def csv_of(content: Content) -> bytes:

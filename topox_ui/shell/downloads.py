@@ -17,7 +17,7 @@ from topox_core.figures.files import (
     WIDTH,
     figures_page,
     on_paper,
-    picture_options,
+    picture_height,
 )
 from topox_core.figures.palette import Theme
 from topox_core.io import exports
@@ -34,7 +34,7 @@ from topox_core.schedule.results.result_file import to_record
 from topox_core.text.numbers import delay_label, plural
 from topox_core.training.job import Job
 from topox_ui.runs.limits import only_this_machine, server_limits
-from topox_ui.shell.charts import button, when_opened
+from topox_ui.shell.charts import CAMERA, button, picture_buttons, when_opened
 from topox_ui.shell.menu import job_name, page_link, what_if_words
 from topox_ui.shell.pages import PAGES, Page
 from topox_ui.shell.terms import FIRST_WORDS, PLAN
@@ -144,23 +144,12 @@ def picture_menu(name: str, figures: Figures) -> None:
 
 def _picture(name: str, figures: Figures) -> None:
     title = st.selectbox("Figure", list(figures), key="picture_of")
-    form = st.segmented_control(
-        "Format", ["png", "svg"], format_func=str.upper, default="png", key="picture_form"
-    )
     figure = on_paper(figures[title or next(iter(figures))](PRINT))
-    st.caption(
-        f"The camera above the figure saves it: {WIDTH} px wide, on white"
-        f"{f', {DOTS} dots a pixel' if form == 'png' else ''}."
-    )
-    file = f"{name}.{stem(str(title).lower(), 'figure')}"
-    camera = {
-        "displayModeBar": True,
-        "displaylogo": False,
-        "modeBarButtons": [["toImage"]],
-        "toImageButtonOptions": picture_options(figure, form or "png", file),
-    }
-    figure.update_layout(margin_t=max(34, figure.layout.margin.t or 0))  # of the camera
-    st.plotly_chart(figure, theme=None, config=camera, key="picture")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        file = f"{name}.{stem(str(title).lower(), 'figure')}"
+        picture_buttons("picture", file, (WIDTH, picture_height(figure)))
+        st.caption(f"{WIDTH} px wide, on white; a PNG has {DOTS} dots a pixel.")
+    st.plotly_chart(figure, theme=None, config=CAMERA, key="picture")
 
 
 def execution_files(

@@ -195,8 +195,8 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
   flex-wrap: wrap; row-gap: .7rem; }}
 [data-testid="stHorizontalBlock"] > [data-testid="stColumn"]:has(> [data-testid="stVerticalBlock"] > * > [data-testid="stMetric"]) {{
   min-width: 8.4rem !important; flex: 1 1 8.4rem !important; }}
-/* The camera of a figure is pressed by its buttons; pictures for print show it. */
-.modebar-container {{ visibility: hidden; }} .st-key-picture .modebar-container {{ visibility: visible; }}
+/* The camera of a figure is pressed by its buttons. */
+.modebar-container {{ visibility: hidden; }}
 .save {{ font: inherit; font-size: .87rem; color: {theme.ink}; background: none; border: 0;
   padding: .2rem .5rem; min-height: 24px; margin: 0; cursor: pointer; }}
 .save:hover {{ color: {theme.primary}; }}

@@ -36,7 +36,7 @@ from topox_core.fabrics.controllers.one_collective import OneCollective
 from topox_core.fabrics.crossover.map_run import MapPicture
 from topox_core.fabrics.crossover.sweep import Axes, MapOutcome, Point
 from topox_core.fabrics.registry import FABRICS
-from topox_core.figures import papers, strategy, template
+from topox_core.figures import builders, papers, strategy, template
 from topox_core.figures.iteration import circuits, facts, gantt, lanes, recorded, search
 from topox_core.figures.jobs import gains as jobs_study, links as jobs_links, rounds as jobs
 from topox_core.figures.labs import hand_schedules, instance_numbers, predictions
@@ -87,11 +87,11 @@ from topox_core.training.shape import SHAPES
 from topox_core.workloads.samples import load_sample
 
 
-def builders() -> dict[str, Callable[..., go.Figure]]:
+def every_figure() -> dict[str, Callable[..., go.Figure]]:
     """Return every function of the package that makes a figure in a theme."""
     modules = [
-        importlib.import_module(f"{figures.__name__}.{one.name}")
-        for one in pkgutil.iter_modules(figures.__path__)
+        importlib.import_module(one.name)
+        for one in pkgutil.walk_packages(figures.__path__, f"{figures.__name__}.")
     ]
     return {
         f"{module.__name__.rpartition('.')[2]}.{name}": one
@@ -100,7 +100,7 @@ def builders() -> dict[str, Callable[..., go.Figure]]:
         if inspect.isfunction(one) and one.__module__ == module.__name__ and name[0] != "_"
         # As text or not, whether or not its module puts off its annotations.
         if (made := get_type_hints(one)).get("return") is go.Figure
-        if made.get("theme") is Theme and one is not template.frame
+        if made.get("theme") is Theme and module not in (template, builders)
     }
 
 
@@ -610,10 +610,14 @@ OTHER = {LIGHT: DARK_THEME, DARK_THEME: LIGHT}
 NAMED_ABOVE = {
     "cost.worth": "x",
     "lanes.overview": "x",
-    "rails_windows.counts": "y",
+    "windows.counts": "y",
     "search.search": "y",
     "crossover.over_delay": "y",
 }
+
+
+def test_every_figure_of_the_package_is_drawn_here() -> None:
+    assert set(every_figure().values()) == set(EVERY)
 
 
 def is_named(axis: Any) -> bool:
@@ -623,11 +627,11 @@ def is_named(axis: Any) -> bool:
 
 
 @pytest.mark.parametrize("theme", OTHER, ids=lambda theme: theme.name)
-@pytest.mark.parametrize("name", builders())
+@pytest.mark.parametrize("name", every_figure())
 def test_every_figure_is_small_says_what_it_counts_and_draws_the_numbers_of_its_table(
     name: str, theme: Theme
 ) -> None:
-    figure, table = EVERY[builders()[name]](theme)
+    figure, table = EVERY[every_figure()[name]](theme)
     sent = figure.to_json()
     assert len(sent) < MAX_BYTES
     assert OTHER[theme].ink not in sent, "a colour of the other theme"

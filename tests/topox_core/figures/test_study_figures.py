@@ -190,9 +190,10 @@ def test_stacked_parts_add_up_to_the_total_on_top(measure, unit, words) -> None:
 
 
 def test_a_swing_whose_ends_lie_on_one_side_shows_both() -> None:
-    figure = buying.tornado((Swing("x", ("a", 0.6), ("b", 0.7)),), 0.5, LIGHT)
-    assert len(figure.data[1].x) == 2 and abs(figure.data[1].x[0]) > abs(figure.data[1].x[1])
-    assert [text.replace("\u00a0", " ") for text in figure.data[1].text] == ["", "60 %"]
+    (larger,) = buying.tornado((Swing("x", ("a", 0.6), ("b", 0.7)),), 0.5, LIGHT).data
+    assert larger.name == "larger saving"
+    assert len(larger.x) == 2 and abs(larger.x[0]) > abs(larger.x[1])
+    assert [text.replace("\u00a0", " ") for text in larger.text] == ["", "60 %"]
 
 
 @pytest.mark.parametrize("measure", ["cost", "power"])

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from topox_core.figures.builders import Bar, Point, bars, curve, dots
 from topox_core.figures.iteration.lanes import COLUMNS, paint
 from topox_core.figures.palette import VERMILION, Theme
 from topox_core.figures.template import (
@@ -14,6 +14,8 @@ from topox_core.figures.template import (
     LANE_LEFT,
     LANE_RIGHT,
     LEGEND_BELOW,
+    Figure,
+    Layer,
     Look,
     axis,
     bezier,
@@ -70,7 +72,7 @@ _X: Look = {"constrain": "domain", "side": "top", "constraintoward": "left"}
 _Y: Look = {"constrain": "domain", "scaleanchor": "x", "constraintoward": "top"}
 
 
-def matrix(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
+def matrix(execution: Execution, state: SlotState, theme: Theme) -> Figure:
     """Return who talks to whom, sources down, destinations across; colour and number: switch."""
     if execution.cluster.servers > MAX_CELLS:
         return _large_matrix(execution, state, theme)
@@ -189,7 +191,7 @@ def _totals(
     ]
 
 
-def _large_matrix(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
+def _large_matrix(execution: Execution, state: SlotState, theme: Theme) -> Figure:
     """Return the matrix as one image, for more servers than cells could be read."""
     n, circuits = execution.cluster.servers, execution.circuits
     z = np.zeros((n, n), np.uint8)
@@ -239,7 +241,7 @@ def port_rows(
 
 def ports_over_time(
     execution: Execution, state: SlotState, switch: int | None, theme: Theme
-) -> go.Figure:
+) -> Figure:
     """Return every out-port over the iteration: an image, or bars for one switch alone."""
     row, rows = port_rows(execution, switch)
     shown = np.flatnonzero(row >= 0)
@@ -299,7 +301,7 @@ def _dark(
 
 def _bars(
     execution: Execution, switch: int, row: NDArray[np.int64], shown: NDArray[np.intp], theme: Theme
-) -> list[go.Bar | None]:
+) -> list[Layer]:
     """Return the circuits of one switch as bars with their destinations, and their dark time."""
     circuits = execution.circuits
     start, length = circuits.start_ms[shown], circuits.end_ms[shown] - circuits.start_ms[shown]
@@ -345,7 +347,7 @@ def _bars(
     ]
 
 
-def changes(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
+def changes(execution: Execution, state: SlotState, theme: Theme) -> Figure:
     """Return how many circuits are set up slot by slot, on the slot slider's axis.
 
     Where nothing ever changes it shows the circuits in use instead.
@@ -359,17 +361,13 @@ def changes(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
     fold = max(1, -(-len(counts) // 500))
     folded = (np.add if moving else np.maximum).reduceat(counts, np.arange(0, len(counts), fold))
     word = "set up" if moving else "in use"
+    every = [
+        Bar((k + 0.5) * fold * tau, each, f"{each} {word} at {(k + 0.5) * fold * tau:.6g} ms")
+        for k, each in enumerate(folded.tolist())
+    ]
+    look = theme.muted if moving else theme.line
     return frame(
-        [
-            go.Bar(
-                x=(np.arange(len(folded)) + 0.5) * fold * tau,
-                y=folded,
-                width=fold * tau,
-                name=word,
-                marker={"color": theme.muted if moving else theme.line, "line": {"width": 0}},
-                hovertemplate="%{y} " + word + " at %{x:.6~g} ms<extra></extra>",
-            )
-        ],
+        [bars(word, look, every, theme, fold * tau, standing=True)],
         theme,
         84 * theme.scale,
         [upright(state.at_ms, line(theme.ink, 1.5), high=1.08)],
@@ -389,7 +387,7 @@ def changes(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
 _BEND = 0.16  # how far a circuit keeps from the middle, so that opposite ones lie apart
 
 
-def around_a_switch(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
+def around_a_switch(execution: Execution, state: SlotState, theme: Theme) -> Figure:
     """Return the servers around one switch, and a line with an arrow for each circuit that carries data."""
     n, circuits = execution.cluster.servers, execution.circuits
     places, colour = on_a_circle(n, np.arange(n)).T, theme.switch_colour(0)
@@ -398,70 +396,39 @@ def around_a_switch(execution: Execution, state: SlotState, theme: Theme) -> go.
     way = end - start
     side = np.stack([-way[:, 1], way[:, 0]], axis=1) / np.hypot(*way.T)[:, None] * _BEND
     lines = bezier(start, side, end, np.linspace(0.14, 0.86, 25)).tolist()
-    servers = go.Scatter(
-        x=places[:, 0],
-        y=places[:, 1],
-        mode="markers+text",
-        marker=opaque(44 * theme.scale, theme.panel, symbol="square", line=line(theme.line, 1.5)),
-        text=[f"<b>S{s}</b>" for s in range(n)],
-        textfont={"size": 14 * theme.scale, "color": theme.ink},
-        hoverinfo="skip",
-    )
+    square = opaque(44 * theme.scale, theme.panel, symbol="square", line=line(theme.line, 1.5))
+    names = [Point(x, y, "", f"<b>S{s}</b>") for s, (x, y) in enumerate(places.tolist())]
+    inside: Look = {
+        "textposition": "middle center",
+        "textfont": {"size": 14 * theme.scale, "color": theme.ink},
+    }
     span: Look = {"range": [-1.3, 1.3], "visible": False}
+    arrow: Look = {
+        **dict.fromkeys(("xref", "axref"), "x"),
+        **dict.fromkeys(("yref", "ayref"), "y"),
+        "arrowhead": 2,
+        "arrowsize": 1.1,
+        "arrowwidth": 2.5,
+        "arrowcolor": colour,
+        "showarrow": True,
+        "text": "",
+    }
+    style, fill = line(theme.muted, 1.5), theme.cell
+    below: Look = {"xanchor": "left", "yanchor": "top"}
     return frame(
         [
-            *(
-                go.Scatter(
-                    x=[x for x, _ in points],
-                    y=[y for _, y in points],
-                    mode="lines",
-                    line=line(colour, 3),
-                    hoverinfo="skip",
-                )
-                for points in lines
-            ),
-            servers,
+            *(curve("", [Point(*at) for at in points], line(colour, 3), theme) for points in lines),
+            dots("", names, square, theme, **inside),
         ],
         theme,
         300 * theme.scale,
         [
-            box(
-                -0.42,
-                0.42,
-                -0.42,
-                0.42,
-                layer="below",
-                line=line(theme.muted, 1.5),
-                fillcolor=theme.cell,
-            ),
+            box(-0.42, 0.42, -0.42, 0.42, layer="below", line=style, fillcolor=fill),
             *(
-                {
-                    "xref": "x",
-                    "yref": "y",
-                    "axref": "x",
-                    "ayref": "y",
-                    "x": points[-1][0],
-                    "y": points[-1][1],
-                    "ax": points[-2][0],
-                    "ay": points[-2][1],
-                    "arrowhead": 2,
-                    "arrowsize": 1.1,
-                    "arrowwidth": 2.5,
-                    "arrowcolor": colour,
-                    "showarrow": True,
-                    "text": "",
-                }
-                for points in lines
+                {**arrow, "x": to_x, "y": to_y, "ax": from_x, "ay": from_y}
+                for *_, (from_x, from_y), (to_x, to_y) in lines
             ),
-            note(
-                "optical switch",
-                0.48,
-                -0.42,
-                11.5 * theme.scale,
-                theme.muted,
-                xanchor="left",
-                yanchor="top",
-            ),
+            note("optical switch", 0.48, -0.42, 11.5 * theme.scale, theme.muted, **below),
         ],
         margin=margins(4, 4, 4, 4),
         xaxis=axis(theme, **span, scaleanchor="y", constrain="domain"),

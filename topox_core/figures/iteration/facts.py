@@ -1,9 +1,9 @@
 """What a graph is made of: tasks by kind, bytes by parallelism; and what an iteration consists of, piece by piece."""
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
-import plotly.graph_objects as go
-
+from topox_core.figures.builders import Bar, bars, row_chart
 from topox_core.figures.palette import (
     CATEGORY_COLOURS,
     FORWARD,
@@ -14,76 +14,61 @@ from topox_core.figures.palette import (
     parallelism_word,
 )
 from topox_core.figures.template import (
+    Figure,
     axis,
-    frame,
     line,
-    margins,
-    name_px,
-    named_axis,
     note,
-    outside,
 )
 from topox_core.text.numbers import count, percent, size, time
 from topox_core.training.iteration import Piece
 
 
-def _bars(
-    names: list[str], values: list[float], colours: list[str], labels: list[str], theme: Theme
-) -> go.Figure:
-    """Return horizontal bars from zero with the value written at each end."""
-    return frame(
+def _bars(rows: Sequence[tuple[str, float, str, str]], theme: Theme) -> Figure:
+    """Return bars from zero: what each is called, its value, the value in words, its colour."""
+    names, colours = [name for name, *_ in rows], [colour for *_, colour in rows]
+    return row_chart(
+        names,
         [
-            go.Bar(
-                orientation="h",
-                y=list(range(len(names))),
-                x=values,
-                width=0.62,
-                textangle=0,
-                **outside(labels, theme),
-                customdata=[[n, t] for n, t in zip(names, labels, strict=True)],
-                marker={"color": colours, "line": line(theme.line, 0.5)},
-                hovertemplate="%{customdata[0]}: %{customdata[1]}<extra></extra>",
+            bars(
+                "",
+                {"color": colours, "line": line(theme.line, 0.5)},
+                [
+                    Bar(row, value, f"{name}: {said}", text=said)
+                    for row, (name, value, said, _) in enumerate(rows)
+                ],
+                theme,
             )
         ],
         theme,
-        (len(names) * 25 + 12) * theme.scale,
-        margin=margins(name_px(names, theme, 14, 6.1), 8, 4, 4, pad=4),
-        xaxis=axis(theme, visible=False, range=[0, (max(values, default=1.0) or 1.0) * 1.3]),
-        yaxis=named_axis(theme, names, None, 11.5, theme.ink, range=[len(names) - 0.5, -0.5]),
+        axis(
+            theme,
+            visible=False,
+            range=[0, (max((value for _, value, *_ in rows), default=1.0) or 1.0) * 1.3],
+        ),
+        25,
+        11.5,
     )
 
 
-def tasks_by_kind(counts: Mapping[str, int], theme: Theme) -> go.Figure:
+def tasks_by_kind(counts: Mapping[str, int], theme: Theme) -> Figure:
     """Return how many tasks of each kind the graph has."""
+    colours = {kind: KIND_COLOURS.get(kind, theme.line) for kind in counts}
     return _bars(
-        [kind.replace("_", " ") for kind in counts],
-        [float(v) for v in counts.values()],
-        [KIND_COLOURS.get(kind, theme.line) for kind in counts],
-        [count(v) for v in counts.values()],
-        theme,
+        [(kind.replace("_", " "), v, count(v), colours[kind]) for kind, v in counts.items()], theme
     )
 
 
-def bytes_by_parallelism(sizes: Mapping[str, float], theme: Theme) -> go.Figure:
+def bytes_by_parallelism(sizes: Mapping[str, float], theme: Theme) -> Figure:
     """Return how many bytes each kind of traffic moves over the network."""
     return _bars(
-        [parallelism_word(use) for use in sizes],
-        list(sizes.values()),
-        [parallelism_colour(use) for use in sizes],
-        [size(v) for v in sizes.values()],
+        [(parallelism_word(use), v, size(v), parallelism_colour(use)) for use, v in sizes.items()],
         theme,
     )
 
 
-def time_by_kind(times_ms: Mapping[str, tuple[float, str]], theme: Theme) -> go.Figure:
+def time_by_kind(times_ms: Mapping[str, tuple[float, str]], theme: Theme) -> Figure:
     """Return what a chain of tasks spends on each kind of work: words -> (ms, colour)."""
-    return _bars(
-        list(times_ms),
-        [ms for ms, _ in times_ms.values()],
-        [colour for _, colour in times_ms.values()],
-        [time(ms) for ms, _ in times_ms.values()],
-        theme,
-    )
+    return _bars([(name, ms, time(ms), look) for name, (ms, look) in times_ms.items()], theme)
 
 
 # By how the name of a piece begins.
@@ -117,52 +102,38 @@ def piece_words(piece: Piece) -> str:
     return "; ".join(parts)
 
 
-def pieces_bars(pieces: Sequence[Piece], theme: Theme) -> go.Figure:
+def pieces_bars(pieces: Sequence[Piece], theme: Theme) -> Figure:
     """Return one bar a piece, each beginning where the one above ends, and the iteration below."""
     shown = [piece for piece in pieces if piece.exposed_ms > 0]
-    whole_ms = sum(piece.exposed_ms for piece in shown)
-    begins = [*(sum(one.exposed_ms for one in shown[:k]) for k in range(len(shown))), 0.0]
-    names = [*(piece.name for piece in shown), "iteration"]
-    lengths = [*(piece.exposed_ms for piece in shown), whole_ms]
-    labels = [
-        *(f"{time(one.exposed_ms)} ({percent(one.exposed_ms / whole_ms)})" for one in shown),
-        time(whole_ms),
-    ]
-    hover = [*(f"{one.name}: {piece_words(one)}" for one in shown), f"iteration: {time(whole_ms)}"]
+    ends = list(accumulate(piece.exposed_ms for piece in shown))
+    whole_ms = ends[-1] if ends else 0.0
     colours = [
         next((look for name, look in _COLOURS.items() if one.name.startswith(name)), theme.line)
         for one in shown
     ]
-    # A label follows its bar, or goes before it where the row has no room behind.
-    ends = [begin + length for begin, length in zip(begins, lengths, strict=True)]
-    behind = [end / whole_ms < 0.72 or row == len(shown) for row, end in enumerate(ends)]
-    after, before = {"xanchor": "left", "xshift": 5}, {"xanchor": "right", "xshift": -5}
-    words = [
-        note(label, end, row, 11 * theme.scale, theme.ink, **after)
-        if behind[row]
-        else note(label, begins[row], row, 11 * theme.scale, theme.ink, **before)
-        for row, (label, end) in enumerate(zip(labels, ends, strict=True))
+    labels = [f"{time(one.exposed_ms)} ({percent(one.exposed_ms / whole_ms)})" for one in shown]
+    every = [
+        Bar(row, one.exposed_ms, f"{one.name}: {piece_words(one)}", end - one.exposed_ms)
+        for row, (one, end) in enumerate(zip(shown, ends, strict=True))
     ]
-    return frame(
-        [
-            go.Bar(
-                orientation="h",
-                y=list(range(len(names))),
-                base=begins,
-                x=lengths,
-                width=0.66,
-                customdata=[[words] for words in hover],
-                marker={
-                    "color": [*colours, theme.muted],
-                    "line": line(theme.line, 0.5),
-                },
-                hovertemplate="%{customdata[0]}<extra></extra>",
-            )
-        ],
+    every.append(Bar(len(shown), whole_ms, f"iteration: {time(whole_ms)}"))
+    # A label follows its bar, or goes before it where the row has no room behind.
+    after, before = {"xanchor": "left", "xshift": 5}, {"xanchor": "right", "xshift": -5}
+    size = 11 * theme.scale
+    words = [
+        note(label, end, one.row, size, theme.ink, **after)
+        if one.row == len(shown) or end / whole_ms < 0.72
+        else note(label, one.start, one.row, size, theme.ink, **before)
+        for one, label, end in zip(every, [*labels, time(whole_ms)], [*ends, whole_ms], strict=True)
+    ]
+    look = {"color": [*colours, theme.muted], "line": line(theme.line, 0.5)}
+    return row_chart(
+        [*(piece.name for piece in shown), "iteration"],
+        [bars("", look, every, theme, 0.66)],
         theme,
-        (len(names) * 23 + 44) * theme.scale,
-        words,
-        margin=margins(name_px(names, theme, 14, 6.3), 62, 4, 40, pad=4),
-        xaxis=axis(theme, grid=True, title="time, ms", range=[0, whole_ms * 1.02]),
-        yaxis=named_axis(theme, names, None, 11.5, theme.ink, range=[len(names) - 0.5, -0.5]),
+        axis(theme, grid=True, title="time, ms", range=[0, whole_ms * 1.02]),
+        23,
+        11.5,
+        marks=words,
+        room={"right": 62},
     )

@@ -4,8 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-import plotly.graph_objects as go
-
+from topox_core.figures.builders import Bar, Point, bars, chart, curve, dots, marked_across
 from topox_core.figures.palette import (
     KIND_COLOURS,
     Theme,
@@ -18,19 +17,18 @@ from topox_core.figures.template import (
     LANE_LEFT,
     LANE_RIGHT,
     UNFADED,
+    Figure,
+    Layer,
+    Look,
     axis,
     band,
     frame,
-    level,
     line,
     log_axis,
     margins,
     named_axis,
-    note,
     opaque,
-    outside,
     roomy,
-    sideways_bars,
 )
 from topox_core.text.numbers import short, size, time
 from topox_core.traces.run_graph import CallBar, Node, RunGraph, StepTime, call_bars, label_of
@@ -55,59 +53,44 @@ def call_colour(label: str) -> str:
     return parallelism_colour(label) if label else UNLABELLED
 
 
-def steps(rows: Sequence[StepTime], chosen: int, theme: Theme) -> go.Figure:
+def steps(rows: Sequence[StepTime], chosen: int, theme: Theme) -> Figure:
     """Return the steps of a recording as bars, the network's part on top, the chosen one outlined."""
-    at = list(range(len(rows)))
     network = [max(0.0, one.recorded_ms - one.free_ms) for one in rows]
-    hover = [
-        [one.words, time(one.recorded_ms), time(n)] for one, n in zip(rows, network, strict=True)
+    parted = [
+        (
+            k,
+            one.recorded_ms,
+            part_ms,
+            f"step {one.words}: {time(one.recorded_ms)}, of it network at most {time(part_ms)}",
+        )
+        for k, (one, part_ms) in enumerate(zip(rows, network, strict=True))
     ]
-    says = "step %{customdata[0]}: %{customdata[1]}, of it network at most %{customdata[2]}<extra></extra>"
-    free = [one.recorded_ms - n for one, n in zip(rows, network, strict=True)]
-    layers = [
-        go.Bar(
-            x=at,
-            y=heights,
-            base=base,
-            name=name,
-            width=0.7,
-            marker={"color": colour, "line": {"width": 0}},
-            customdata=hover,
-            hovertemplate=says,
-            **UNFADED,
-        )
-        for name, heights, base, colour in (
-            ("without the network", free, [0.0] * len(rows), theme.primary),
-            ("network at most", network, free, faded(theme.primary, _PALE)),
-        )
+    free = [Bar(k, whole_ms - part_ms, words) for k, whole_ms, part_ms, words in parted]
+    on_top = [Bar(k, part_ms, words, whole_ms - part_ms) for k, whole_ms, part_ms, words in parted]
+    labelled = len(rows) <= LABELLED_STEPS
+    whole = [
+        Bar(k, whole_ms, words, text=short(whole_ms) if labelled else "")
+        for k, whole_ms, _, words in parted
     ]
     outline = {"color": theme.ink, "width": [2 if r.number == chosen else 0 for r in rows]}
-    outlines = go.Bar(
-        x=at,
-        y=[one.recorded_ms for one in rows],
-        width=0.7,
-        marker={"color": CLEAR, "line": outline},
-        **outside(
-            [short(one.recorded_ms) for one in rows] if len(rows) <= LABELLED_STEPS else None, theme
-        ),
-        customdata=hover,
-        hovertemplate=says,
-        **UNFADED,
-    )
+    standing: Look = {"standing": True, **UNFADED}
     every = max(1, math.ceil(len(rows) / LABELLED_STEPS))
-    return frame(
-        [*layers, outlines],
+    return chart(
+        [
+            bars("without the network", theme.primary, free, theme, 0.7, **standing),
+            bars("network at most", faded(theme.primary, _PALE), on_top, theme, 0.7, **standing),
+            bars("", {"color": CLEAR, "line": outline}, whole, theme, 0.7, **standing),
+        ],
         theme,
-        190 * theme.scale,
-        margin=margins(58, 8, 8, 42 * theme.scale),
-        xaxis=axis(
+        190,
+        axis(
             theme,
             range=[-0.6, max(len(rows), 4) - 0.4],
-            tickvals=at[::every],
+            tickvals=list(range(0, len(rows), every)),
             ticktext=[one.words for one in rows[::every]],
             title="step of the profiler",
         ),
-        yaxis=axis(
+        axis(
             theme,
             grid=True,
             range=[0, 1.18 * max((one.recorded_ms for one in rows), default=1.0)],
@@ -124,7 +107,7 @@ def speed_curve(
     recorded_ms: float,
     free_ms: float,
     theme: Theme,
-) -> go.Figure:
+) -> Figure:
     """Return the iteration over the network's speed, the current point, the recorded time as a line.
 
     Parameters
@@ -133,59 +116,46 @@ def speed_curve(
         (Gbit/s, ms).
     """
     ordered = sorted({*points, now})
-    x = [gbps for gbps, _ in ordered]
+    slowest, fastest = ordered[0][0], max(ordered[-1][0], 1.26 * ordered[0][0])
     highest = max(*(ms for _, ms in ordered), recorded_ms)
     low, high, _ = roomy((min(free_ms, recorded_ms), highest), 0.15, 0.12)
-    curve = go.Scatter(
-        x=x,
-        y=[ms for _, ms in ordered],
-        mode="lines+markers",
-        line={"width": 2.4, "color": theme.primary},
-        marker=opaque(6 * theme.scale, theme.primary),
-        customdata=[time(ms) for _, ms in ordered],
-        hovertemplate="%{x:,g} Gbit/s: %{customdata}<extra></extra>",
-    )
-    here = go.Scatter(
-        x=[now[0]],
-        y=[now[1]],
-        mode="markers",
-        marker=opaque(13 * theme.scale, theme.primary, line=line(theme.ink, 1.5)),
-        customdata=[time(now[1])],
-        hovertemplate="now %{x:,g} Gbit/s: %{customdata}<extra></extra>",
-    )
-    return frame(
-        [curve, here],
-        theme,
-        240 * theme.scale,
+    return chart(
         [
-            level(recorded_ms, line(theme.ink, 1.4, "6px,3px")),
-            note(
-                f"recorded {time(recorded_ms)}",
-                1,
-                recorded_ms,
-                11.5 * theme.scale,
-                theme.ink,
-                xref="paper",
-                xanchor="right",
-                yanchor="bottom",
+            curve(
+                "",
+                [Point(gbps, ms, f"{gbps:,g} Gbit/s: {time(ms)}") for gbps, ms in ordered],
+                line(theme.primary, 2.4),
+                theme,
+                mark="circle",
+                size=6,
+            ),
+            dots(
+                "",
+                [Point(*now, f"now {now[0]:,g} Gbit/s: {time(now[1])}")],
+                opaque(13 * theme.scale, theme.primary, line=line(theme.ink, 1.5)),
+                theme,
             ),
         ],
-        margin=margins(58, 12, 8, 44 * theme.scale),
-        xaxis=log_axis(
+        theme,
+        240,
+        log_axis(
             theme,
-            x[0],
-            max(x[-1], 1.26 * x[0]),
+            slowest,
+            fastest,
             "{:,g}".format,
             0.06,
             title="network speed of a server, Gbit/s (log)",
         ),
-        yaxis=axis(
+        axis(
             theme,
             grid=True,
             range=[max(0.0, low), high],
             nticks=5,
             tickformat=",~g",
             title="iteration, ms",
+        ),
+        marked_across(
+            recorded_ms, f"recorded {time(recorded_ms)}", line(theme.ink, 1.4, "6px,3px"), theme
         ),
     )
 
@@ -196,7 +166,7 @@ def lanes(
     labels: Mapping[str, str],
     view: tuple[float, float],
     theme: Theme,
-) -> go.Figure:
+) -> Figure:
     """Return the lanes of some ranks on one clock: segments above, calls below, waiting pale.
 
     Parameters
@@ -283,7 +253,7 @@ def _calls(
     labels: Mapping[str, str],
     view: tuple[float, float],
     theme: Theme,
-) -> list[go.Bar | None]:
+) -> list[Layer]:
     groups: dict[str, list[tuple[CallBar, float, str]]] = defaultdict(list)
     for one, lane in zip(calls, placed, strict=True):
         y = top[one.rank] + _SEGMENT / 2 + _CALL * (lane + 0.5)
@@ -310,20 +280,17 @@ def _bars(
     width: float,
     view: tuple[float, float],
     theme: Theme,
-) -> go.Bar | None:
+) -> Layer:
     """Return those (begin in ms, end in ms, y, words) that are seen, clipped to the view; None if none is."""
-    seen = [one for one in spans if one[1] > max(one[0], view[0]) and one[0] < view[1]]
-    if not seen:
-        return None
-    low = [max(begin, view[0]) for begin, *_ in seen]
-    return sideways_bars(
-        low,
-        [min(end, view[1]) - begin for (_, end, *_), begin in zip(seen, low, strict=True)],
-        [y for *_, y, _ in seen],
-        name,
-        {"color": colour, "line": line(theme.page, 0.5)},
-        width=width,
-        showlegend=False,
-        customdata=[[words, time(end - begin), time(begin)] for begin, end, _, words in seen],
-        hovertemplate="%{customdata[0]}<br><b>%{customdata[1]}</b> from %{customdata[2]}<extra></extra>",
-    )
+    seen = [
+        Bar(
+            y,
+            min(end, view[1]) - max(begin, view[0]),
+            f"{words}<br><b>{time(end - begin)}</b> from {time(begin)}",
+            max(begin, view[0]),
+        )
+        for begin, end, y, words in spans
+        if end > max(begin, view[0]) and begin < view[1]
+    ]
+    look = {"color": colour, "line": line(theme.page, 0.5)}
+    return bars(name, look, seen, theme, width, showlegend=False)

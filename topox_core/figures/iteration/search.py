@@ -3,11 +3,12 @@
 import math
 from collections.abc import Sequence
 
-import plotly.graph_objects as go
-
+from topox_core.figures.builders import Point, chart, curve, dots
 from topox_core.figures.palette import Theme
 from topox_core.figures.template import (
     DOTS,
+    Figure,
+    Layer,
     Look,
     axis,
     frame,
@@ -55,7 +56,7 @@ HEIGHT, ROOM = 180, 0.12
 
 def search(
     trace: Sequence[TracePoint], until_s: float, theme: Theme, height: float = HEIGHT
-) -> go.Figure:
+) -> Figure:
     """Return best schedule against bound over wall time, each step marked by its source.
 
     Time is logarithmic where it spans more than a factor of 30, since most solves do most of their
@@ -66,57 +67,60 @@ def search(
     begin, end = _clock([until_s, *moments], moments)
     falling, rising = [[e for e in events if e.moved == what] for what in ("schedule", "bound")]
     layers = [
-        go.Scatter(
-            x=[*(max(e.elapsed_s, begin) for e in steps), end],
-            y=[*(e.value_ms for e in steps), steps[-1].value_ms],
+        curve(
+            name,
+            [Point(max(e.elapsed_s, begin), e.value_ms) for e in steps],
+            style,
+            theme,
+            steps=True,
+            until=end,
             # Where the incumbent starts later than the bound, the band between them starts there too.
-            mode="lines",
             fill=fill,
             fillcolor="rgba(86,180,233,0.18)",
-            name=name,
-            line={"shape": "hv", **look},
-            hoverinfo="skip",
         )
-        for name, steps, fill, look in (
+        for name, steps, fill, style in (
             ("bound", rising, None, line(theme.ink, 2, DOTS)),
             ("best found", falling, "tonexty" if rising else None, line(theme.primary, 2.5)),
         )
-        if steps
     ]
     layers += [
         _marks(f, [e for e in events if e.family == f], begin, theme) for f in families_of(events)
     ]
     low, high, _ = roomy((e.value_ms for e in events), ROOM, ROOM)
-    return frame(
+    return chart(
         layers,
         theme,
-        height * theme.scale,
+        height,
+        _time_axis(begin, end, theme),
+        axis(theme, grid=True, range=[low, high], nticks=5, tickformat=",~g"),
         _ends(falling, rising, (height - 38) * theme.scale / (high - low), theme),
-        margin=margins(46, 60 * theme.scale, 8, 30),
-        xaxis=_time_axis(begin, end, theme),
-        yaxis=axis(theme, grid=True, range=[low, high], nticks=5, tickformat=",~g"),
+        room={"left": 46, "right": 60},
     )
 
 
-def _marks(family: Family, events: Sequence[Event], begin: float, theme: Theme) -> go.Scatter:
+def _marks(family: Family, events: Sequence[Event], begin: float, theme: Theme) -> Layer:
     """Return the steps of one family: shape for the family, colour for schedule or bound."""
     few = list(events[:: -(-len(events) // MAX_MARKS)])
     few += [events[-1]] if few[-1] is not events[-1] else []
-    return go.Scatter(
-        x=[max(e.elapsed_s, begin) for e in few],
-        y=[e.value_ms for e in few],
-        mode="markers",
-        opacity=1,
-        name=FAMILY_WORDS[family],
-        cliponaxis=False,
-        marker=opaque(
-            9,
-            [theme.primary if e.moved == "schedule" else theme.ink for e in few],
+    return dots(
+        FAMILY_WORDS[family],
+        [
+            Point(
+                max(one.elapsed_s, begin),
+                one.value_ms,
+                f"{one.moved} {one.value_ms:.6g} ms after {one.elapsed_s:.3g} s<br>{one.source}",
+            )
+            for one in few
+        ],
+        opaque(
+            9 * theme.scale,
+            [theme.primary if one.moved == "schedule" else theme.ink for one in few],
             symbol=SYMBOLS[family],
             line=line(theme.page, 1),
         ),
-        customdata=[[e.moved, e.source, f"{e.value_ms:.6g}", f"{e.elapsed_s:.3g}"] for e in few],
-        hovertemplate="%{customdata[0]} %{customdata[2]} ms after %{customdata[3]} s<br>%{customdata[1]}<extra></extra>",
+        theme,
+        cliponaxis=False,
+        opacity=1,
     )
 
 
@@ -180,59 +184,49 @@ def delays(
     bound_ms: float | None,
     now: float,
     theme: Theme,
-) -> go.Figure:
+) -> Figure:
     """Return the iteration time (log) for a few delays, today's marked, the bound dotted."""
-    known = [
-        (i, delay, value)
-        for i, (delay, value) in enumerate(zip(delay_ms, makespan_ms, strict=True))
+    known = list(zip(delay_ms, makespan_ms, strict=True))
+    points = [
+        Point(
+            k,
+            value,
+            f"delay {delay:g} ms: {value:.6g} ms",
+            f"<b>{short(value)}</b>" if delay == now else short(value),
+        )
+        for k, (delay, value) in enumerate(known)
         if value is not None
     ]
-    values = [value for _, _, value in known]
-    here = [delay == now for _, delay, _ in known]
-    low = min([*values, *([bound_ms] if bound_ms else [])], default=1.0)
-    high = max(values, default=1.0)
+    here = [delay == now for delay, value in known if value is not None]
+    low = min([*(one.y for one in points), *([bound_ms] if bound_ms else [])], default=1.0)
+    high = max((one.y for one in points), default=1.0)
     span = max(math.log10(high / low) if low > 0 else 1.0, 0.05)
-    return frame(
+    ends = [math.log10(low) - 0.12 * span, math.log10(high) + 0.3 * span] if low > 0 else None
+    return chart(
         [
-            go.Scatter(
-                x=[i for i, _, _ in known],
-                y=values,
-                mode="lines+markers+text",
-                line=line(theme.line, 2),
-                opacity=1,
+            curve(
+                "",
+                points,
+                line(theme.line, 2),
+                theme,
+                mode="lines+markers",
                 marker=opaque(
-                    [11 if h else 8 for h in here],
-                    [theme.primary if h else theme.muted for h in here],
+                    [(11 if today else 8) * theme.scale for today in here],
+                    [theme.primary if today else theme.muted for today in here],
                 ),
-                text=[
-                    f"<b>{short(v)}</b>" if h else short(v)
-                    for v, h in zip(values, here, strict=True)
-                ],
-                textposition="top center",
-                textfont={"size": 11.5 * theme.scale, "color": theme.ink},
-                cliponaxis=False,
-                customdata=[[f"{delay:g}", f"{value:.6g}"] for _, delay, value in known],
-                hovertemplate="delay %{customdata[0]} ms: %{customdata[1]} ms<extra></extra>",
             )
         ],
         theme,
-        170 * theme.scale,
-        [level(bound_ms, line(theme.ink, 1.5, DOTS)) if bound_ms else None],
-        margin=margins(12, 16, 12, 40),
-        xaxis=named_axis(
+        170,
+        named_axis(
             theme,
             [f"{d:g}" for d in delay_ms],
             range=[-0.4, len(delay_ms) - 0.6],
             title="reconfiguration delay, ms",
         ),
-        yaxis=axis(
-            theme,
-            type="log",
-            visible=False,
-            range=[math.log10(low) - 0.12 * span, math.log10(high) + 0.3 * span]
-            if low > 0
-            else None,
-        ),
+        axis(theme, type="log", visible=False, range=ends),
+        [level(bound_ms, line(theme.ink, 1.5, DOTS)) if bound_ms else None],
+        room={"right": 16},
     )
 
 
@@ -246,7 +240,7 @@ _WIDTHS = {"list": 8.0, "highs": 5.5, "cpsat": 3.5, "auto": 1.75}
 ENGINE_SYMBOLS = {"list": "circle", "highs": "square", "cpsat": "diamond", "auto": "star"}
 
 
-def race(runners: Sequence[Contestant], limit_s: float, theme: Theme) -> go.Figure:
+def race(runners: Sequence[Contestant], limit_s: float, theme: Theme) -> Figure:
     """Return every engine's schedule (a falling line) and bound (a rising dotted one) over its own wall time."""
     shown = sorted((r for r in runners if r.events), key=lambda r: ENGINES.index(r.engine))
     begin, end = _clock(
@@ -275,53 +269,51 @@ def race(runners: Sequence[Contestant], limit_s: float, theme: Theme) -> go.Figu
 
 def _line(
     runner: Contestant, steps: Sequence[Event], moved: str, begin: float, theme: Theme
-) -> go.Scatter:
+) -> Layer:
     """Return one engine's schedules or bounds as steps."""
-    schedule = moved == "schedule"
-    until = max(runner.wall_s if runner.proved_s is None else runner.proved_s, begin)
-    width = _WIDTHS[runner.engine]
-    facts = [[e.source, f"{e.value_ms:.6g}", f"{e.elapsed_s:.3g}"] for e in steps]
-    return go.Scatter(
-        x=[*(max(e.elapsed_s, begin) for e in steps), until],
-        y=[*(e.value_ms for e in steps), steps[-1].value_ms],
-        mode="lines",
-        name=runner.name,
-        legendgroup=runner.engine,
+    width, colour = _WIDTHS[runner.engine], COLOURS[theme.name][runner.engine]
+    return curve(
+        runner.name,
+        [
+            Point(
+                max(one.elapsed_s, begin),
+                one.value_ms,
+                f"{runner.name}: {moved} {one.value_ms:.6g} ms after {one.elapsed_s:.3g} s<br>{one.source}",
+            )
+            for one in steps
+        ],
+        line(colour, width, "solid")
+        if moved == "schedule"
+        else line(colour, max(1.5, 0.6 * width), DOTS),
+        theme,
+        steps=True,
+        until=max(runner.wall_s if runner.proved_s is None else runner.proved_s, begin),
         showlegend=False,
+        legendgroup=runner.engine,
         opacity=1,
-        line={
-            "shape": "hv",
-            "width": width if schedule else max(1.5, 0.6 * width),
-            "color": COLOURS[theme.name][runner.engine],
-            "dash": "solid" if schedule else "2px,3px",
-        },
-        customdata=[*facts, facts[-1]],
-        hovertemplate=f"{runner.name}: {moved} %{{customdata[1]}} ms after %{{customdata[2]}} s<br>"
-        "%{customdata[0]}<extra></extra>",
     )
 
 
-def _end(runner: Contestant, begin: float, theme: Theme) -> go.Scatter:
+def _end(runner: Contestant, begin: float, theme: Theme) -> Layer:
     """Return the mark where an engine ended: filled if it proved, open if not."""
     proved = runner.proved_s is not None
-    at = max(runner.proved_s if runner.proved_s is not None else runner.wall_s, begin)
+    at = max(runner.wall_s if runner.proved_s is None else runner.proved_s, begin)
     colour = COLOURS[theme.name][runner.engine]
     how = "proved" if proved else STOPPED_BY.get(runner.ended, "running")
-    return go.Scatter(
-        x=[at],
-        y=[runner.makespan_ms],
-        mode="markers",
-        name=runner.name,
-        legendgroup=runner.engine,
-        cliponaxis=False,
-        opacity=1,
-        hovertemplate=f"{runner.name}: {how} after {seconds(at)}<extra></extra>",
-        marker=opaque(
-            13 if runner.engine == "auto" else 11,
+    if runner.makespan_ms is None:
+        return None
+    more: Look = {"legendgroup": runner.engine, "cliponaxis": False, "opacity": 1}
+    return dots(
+        runner.name,
+        [Point(at, runner.makespan_ms, f"{runner.name}: {how} after {seconds(at)}")],
+        opaque(
+            (13 if runner.engine == "auto" else 11) * theme.scale,
             colour if proved else theme.page,
             symbol=ENGINE_SYMBOLS[runner.engine],
             line=line(colour, 2),
         ),
+        theme,
+        **more,
     )
 
 

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from itertools import cycle
 
 import numpy as np
-import plotly.graph_objects as go
 
+from topox_core.figures.builders import Point, chart, curve, dots
 from topox_core.figures.palette import Theme, faded
 from topox_core.figures.template import (
     DOTS,
+    Figure,
+    Layer,
     Look,
     axis,
     frame,
@@ -19,7 +21,6 @@ from topox_core.figures.template import (
     log_axis,
     margins,
     note,
-    opaque,
     roomy,
     spread_band,
     upright,
@@ -67,7 +68,7 @@ def gain_map(
     titles: Mapping[str, str],
     value_words: Mapping[float, str],
     theme: Theme,
-) -> go.Figure:
+) -> Figure:
     """Return a panel an algorithm with a mark for every set of jobs, on one logarithmic C/T axis.
 
     Parameters
@@ -77,56 +78,48 @@ def gain_map(
     value_words
         Of each value that colour and shape tell, in words for the legend.
     """
-    names = list(points)
-    width = (1.0 - GAP * (len(names) - 1)) / max(1, len(names))
-    values = sorted({point.value for of in points.values() for point in of})
-    ratios = [point.ratio for of in points.values() for point in of] or [1.0]
+    width = (1.0 - GAP * (len(points) - 1)) / max(1, len(points))
+    every = [point for of in points.values() for point in of]
+    ratios = [point.ratio for point in every] or [1.0]
     low, high = min(*ratios, 0.8) / 1.2, max(*ratios, 1.25) * 1.2
-    curve = np.geomspace(low, high, 90)
-    reductions = [point.reduction for of in points.values() for point in of]
-    layers: list[go.Scatter] = []
+    # Communicating and computing overlap whole and take as long as before: min(C, T) / (C + T) less.
+    overlap = [
+        Point(r, 100 * min(r, 1.0) / (1.0 + r)) for r in np.geomspace(low, high, 90).tolist()
+    ]
+    looks = dict(zip(sorted({point.value for point in every}), cycle(MARKS), strict=False))
+    layers: list[Layer] = []
     layout = {}
     notes = []
-    for k, name in enumerate(names):
+    for k, (name, of) in enumerate(points.items()):
         number = "" if k == 0 else str(k + 1)
-        on = {"xaxis": f"x{number}", "yaxis": f"y{number}", "showlegend": k == 0}
-        layers.append(
-            go.Scatter(
-                x=curve,
-                # Communicating and computing overlap whole and take as long as before:
-                # min(C, T) / (C + T) less.
-                y=[100 * min(r, 1.0) / (1.0 + r) for r in curve.tolist()],
-                mode="lines",
-                line=line(theme.muted, 1.5, DOTS),
-                name="overlap alone",
-                hoverinfo="skip",
+        on: Look = {"xaxis": f"x{number}", "yaxis": f"y{number}", "showlegend": k == 0}
+        layers.append(curve("overlap alone", overlap, line(theme.muted, 1.5, DOTS), theme, **on))
+        layers += [
+            dots(
+                value_words[value],
+                [
+                    Point(
+                        one.ratio,
+                        100 * one.reduction,
+                        f"<b>{titles[name]}</b><br>{one.words}<br>C/T {one.ratio:.3g}, "
+                        f"{100 * one.reduction:.3g} % shorter",
+                    )
+                    for one in of
+                    if one.value == value
+                ],
+                {
+                    "size": 8.5 * theme.scale,
+                    "color": colour,
+                    "symbol": symbol,
+                    "opacity": 0.9,
+                    "line": line(theme.page, 0.75),
+                },
+                theme,
+                legendgroup=value_words[value],
                 **on,
             )
-        )
-        for value, (colour, symbol) in zip(values, cycle(MARKS), strict=False):
-            mine = [point for point in points[name] if point.value == value]
-            layers.append(
-                go.Scatter(
-                    x=[point.ratio for point in mine],
-                    y=[100 * point.reduction for point in mine],
-                    mode="markers",
-                    name=value_words[value],
-                    legendgroup=value_words[value],
-                    marker={
-                        "size": 8.5,
-                        "color": colour,
-                        "symbol": symbol,
-                        "opacity": 0.9,
-                        "line": line(theme.page, 0.75),
-                    },
-                    customdata=[point.words for point in mine],
-                    hovertemplate="<b>"
-                    + titles[name]
-                    + "</b><br>%{customdata}<br>C/T %{x:.3~g}, %{y:.3~g} % shorter"
-                    "<extra></extra>",
-                    **on,
-                )
-            )
+            for value, (colour, symbol) in looks.items()
+        ]
         left = k * (width + GAP)
         layout[f"xaxis{number}"] = log_axis(
             theme,
@@ -138,10 +131,11 @@ def gain_map(
             anchor=f"y{number}",
             title="communicating / computing (log)",
         )
+        reductions = [100 * one.reduction for one in every]
         layout[f"yaxis{number}"] = axis(
             theme,
             grid=True,
-            range=[100 * min([0.0, *reductions]) - 4, 100 * max([0.55, *reductions]) + 6],
+            range=[min([0.0, *reductions]) - 4, max([55.0, *reductions]) + 6],
             nticks=7,
             ticksuffix=" %",
             anchor=f"x{number}",
@@ -192,7 +186,7 @@ def climb(
     levels: Sequence[tuple[str, float, str]],
     theme: Theme,
     by_step: bool = True,
-) -> go.Figure:
+) -> Figure:
     """Return the round against the steps of a search, with levels to compare it with as lines across.
 
     Parameters
@@ -203,73 +197,52 @@ def climb(
         Steps along the axis (moves taken); else wall time, with the bound as it rose.
     """
     measured = [(point, point.round_s) for point in trace if point.round_s is not None]
-    x: list[float] = [point.step if by_step else point.elapsed_s for point, _ in measured]
-    longest_s = max(
-        [*(round_s for _, round_s in measured), *(level_s for _, level_s, _ in levels)], default=1.0
-    )
-    factor, unit = (1.0, "s") if longest_s >= 1 else (1000.0, "ms")
-    y = [factor * round_s for _, round_s in measured]
-    times = [] if by_step else [point.elapsed_s for point in trace]
-    bounds = [] if by_step else [factor * point.bound_s for point in trace]
-    end = max([*x, *times, 1.0 if by_step else 1e-3])
-    bound = go.Scatter(
-        x=[*times, end],
-        y=[*bounds, *bounds[-1:]],
-        mode="lines",
-        name="bound",
-        line={"shape": "hv", **line(theme.ink, 2, DOTS)},
-        hovertemplate=f"nothing below %{{y:.6~g}} {unit} after %{{x:.3~g}} s<extra></extra>",
-    )
-    rounds = go.Scatter(
-        x=[*x, end],
-        y=[*y, *y[-1:]],
-        mode="lines" + ("+markers" if by_step and len(x) <= 80 else ""),
-        name="best",
-        line={"shape": "hv", **line(theme.primary, 2.5)},
-        marker=opaque(6),
-        hovertemplate=("after %{x} moves" if by_step else "after %{x:.3~g} s")
-        + f": %{{y:.6~g}} {unit}<extra></extra>",
-    )
-    values = [*y, *(factor * value for _, value, _ in levels), *bounds] or [1.0]
-    low, high, spread = roomy(values, 0.14, 0.14, 0.04)
-    marks: list[Look] = []
     ascending = sorted(levels, key=lambda one: one[1])
-    places = kept_apart([factor * value for _, value, _ in ascending], 0.18 * spread)
-    for (words, value, dash), at in zip(ascending, places, strict=True):
+    longest_s = max([*(round_s for _, round_s in measured), *(s for _, s, _ in levels)], default=1)
+    factor, unit = (1.0, "s") if longest_s >= 1 else (1000.0, "ms")
+    rounds, bounds = [], []
+    for point, round_s in measured:
+        moved = f"{point.step} moves" if by_step else f"{point.elapsed_s:.3g} s"
+        x, y = point.step if by_step else point.elapsed_s, factor * round_s
+        rounds.append(Point(x, y, f"after {moved}: {y:.6g} {unit}"))
+    for point in () if by_step else trace:
+        y, after = factor * point.bound_s, f"after {point.elapsed_s:.3g} s"
+        bounds.append(Point(point.elapsed_s, y, f"nothing below {y:.6g} {unit} {after}"))
+    end = max([*(one.x for one in (*rounds, *bounds)), 1.0 if by_step else 1e-3])
+    heights = [factor * value for _, value, _ in ascending]
+    values = [*(one.y for one in (*rounds, *bounds)), *heights] or [1.0]
+    low, high, spread = roomy(values, 0.14, 0.14, 0.04)
+    at_right: Look = {"xref": "paper", "xanchor": "left", "xshift": 4, "align": "left"}
+    marks: list[Look] = []
+    for (words, value, dash), at in zip(ascending, kept_apart(heights, 0.18 * spread), strict=True):
         marks += [
             level(factor * value, line(theme.muted, 1.5, dash)) | {"layer": "below"},
-            note(
-                f"{words}<br>{lasting(value)}",
-                1,
-                at,
-                11 * theme.scale,
-                theme.ink,
-                xref="paper",
-                xanchor="left",
-                xshift=4,
-                align="left",
-            ),
+            note(f"{words}<br>{lasting(value)}", 1, at, 11 * theme.scale, theme.ink, **at_right),
         ]
-    whole: Look = {"ticksuffix": " s", "nticks": 6}
+    whole: Look = {"range": [0, end * 1.02], "ticksuffix": " s", "nticks": 6}
     if by_step:
-        whole = {"dtick": max(1, round(end / 8)), "title": "moves taken"}
-    return frame(
-        [bound if bounds else None, rounds],
+        whole = {"range": [-0.02 * end, end * 1.02], "dtick": max(1, round(end / 8))}
+        whole["title"] = "moves taken"
+    return chart(
+        [
+            curve("bound", bounds, line(theme.ink, 2, DOTS), theme, steps=True, until=end),
+            curve(
+                "best",
+                rounds,
+                line(theme.primary, 2.5),
+                theme,
+                mark="circle" if by_step and len(rounds) <= 80 else "",
+                size=6,
+                steps=True,
+                until=end,
+            ),
+        ],
         theme,
-        250 * theme.scale,
+        250,
+        axis(theme, tickformat=",~g", **whole),
+        axis(theme, grid=True, range=[low, high], nticks=6, tickformat=",~g", title=unit),
         marks,
-        margin=margins(52 * theme.scale, 104 * theme.scale, 10, 42),
-        xaxis=axis(
-            theme, range=[0 if not by_step else -0.02 * end, end * 1.02], tickformat=",~g", **whole
-        ),
-        yaxis=axis(
-            theme,
-            grid=True,
-            range=[low, high],
-            nticks=6,
-            tickformat=",~g",
-            title=unit,
-        ),
+        room={"right": 104},
     )
 
 
@@ -279,7 +252,7 @@ def gains(
     title: str,
     theme: Theme,
     here: float | None = None,
-) -> go.Figure:
+) -> Figure:
     """Return the reduction against non-TDM over jobs or context: a dot a seed, the mean as a line, its spread as a band.
 
     Parameters
@@ -293,80 +266,61 @@ def gains(
     """
     places = sorted({place for of in values.values() for place in of})
     at = {place: k for k, place in enumerate(places)}
-    means = {
-        name: {place: 100 * float(np.mean(of[place])) for place in places if of.get(place)}
+    percents = {
+        name: {place: 100 * np.array(of[place]) for place in places if of.get(place)}
         for name, of in values.items()
     }
-    layers: list[go.Scatter] = []
-    for k, (name, of) in enumerate(values.items()):
+    means = {
+        name: {place: float(np.mean(seeds)) for place, seeds in of.items()}
+        for name, of in percents.items()
+    }
+    layers: list[Layer] = []
+    for k, (name, of) in enumerate(percents.items()):
         colour, dash = LINES.get(name, OTHERS[k % len(OTHERS)])
         colour = theme.primary if colour == "#0072B2" else colour
-        known = [place for place in places if of.get(place)]
-        x = [at[place] for place in known]
-        labels = [_label(means, name, place) for place in known]
-        low, high = (
-            [100 * float(np.quantile(of[place], share)) for place in known]
-            for share in (0.25, 0.75)
-        )
         shift = 0.1 + 0.06 * k  # beside the mean, so that its number can be read
-        dots = [
-            (at[place] + shift, 100 * value, seed)
-            for place in known
-            for seed, value in enumerate(of[place])
+        seeds = [
+            Point(at[place] + shift, value, f"{titles[name]}, seed {seed}: {value:.3g} %")
+            for place, every in of.items()
+            for seed, value in enumerate(every.tolist())
         ]
+        labels = {place: _label(means, name, place) for place in of}
+        low, high = ([float(np.quantile(one, q)) for one in of.values()] for q in (0.25, 0.75))
+        middle = [
+            Point(
+                at[place],
+                means[name][place],
+                f"<b>{titles[name]}</b>: mean {means[name][place]:.3g} % of {len(of[place])} seeds"
+                f"<br>middle half {a:.3g} to {b:.3g} %",
+                labels[place][0],
+            )
+            for place, a, b in zip(of, low, high, strict=True)
+        ]
+        style, where = line(colour, 2.6, dash), [where for _, where in labels.values()]
         layers += [
-            spread_band(x, low, high, faded(colour, 0.14)),
-            go.Scatter(
-                x=[d[0] for d in dots],
-                y=[d[1] for d in dots],
-                mode="markers",
+            spread_band([one.x for one in middle], low, high, faded(colour, 0.14)),
+            dots(
+                titles[name],
+                seeds,
+                {"size": 4.5 * theme.scale, "color": colour, "opacity": 0.65},
+                theme,
                 showlegend=False,
-                name=titles[name],
-                marker={"size": 4.5, "color": colour, "opacity": 0.65},
-                customdata=[d[2] for d in dots],
-                hovertemplate=titles[name] + ", seed %{customdata}: %{y:.3~g} %<extra></extra>",
             ),
-            go.Scatter(
-                x=x,
-                y=list(means[name].values()),
-                mode="lines+markers+text",
-                name=titles[name],
-                showlegend=True,
-                line=line(colour, 2.6, dash),
-                marker=opaque(8, colour),
-                text=[text for text, _ in labels],
-                textposition=[where for _, where in labels],
-                cliponaxis=False,
-                textfont={"size": 11.5 * theme.scale, "color": theme.ink},
-                customdata=[
-                    [len(of[place]), f"{a:.3g}", f"{b:.3g}"]
-                    for place, a, b in zip(known, low, high, strict=True)
-                ],
-                hovertemplate="<b>"
-                + titles[name]
-                + "</b>: mean %{y:.3~g} % of %{customdata[0]} seeds<br>middle half "
-                "%{customdata[1]} to %{customdata[2]} %<extra></extra>",
-            ),
+            curve(titles[name], middle, style, theme, mark="circle", size=8, textposition=where),
         ]
-    every = [100 * value for of in values.values() for seeds in of.values() for value in seeds]
-    marks = []
-    if here in at:
-        marks = [upright(at[here], line(theme.line, 1.5, DOTS)) | {"layer": "below"}]
-    return frame(
+    every = [v for of in percents.values() for one in of.values() for v in one.tolist()]
+    return chart(
         layers,
         theme,
-        300 * theme.scale,
-        marks,
-        showlegend=True,
-        margin=margins(52 * theme.scale, 12, 32 * theme.scale, 42),
-        xaxis=axis(
+        300,
+        axis(
             theme,
             range=[-0.4, max(1, len(places)) - 0.6],
             tickvals=list(range(len(places))),
             ticktext=[in_1024s(place) for place in places],
             title=title,
         ),
-        yaxis=axis(
+        axis(
             theme,
             grid=True,
             range=[min([0.0, *every]) - 5, max([0.1, *every]) * 1.12 + 2],
@@ -374,6 +328,12 @@ def gains(
             nticks=6,
             title="round shorter by",
         ),
+        [
+            upright(at[place], line(theme.line, 1.5, DOTS)) | {"layer": "below"}
+            for place in places
+            if place == here
+        ],
+        legend=True,
     )
 
 

@@ -1,12 +1,11 @@
 """Links of one pod group in one stage: how many between each two pods, and the rings that run on them."""
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 import plotly.graph_objects as go
-from numpy.typing import NDArray
 
+from topox_core.figures.builders import Bar, Point, arcs, arrows, bars, dots, written
 from topox_core.figures.palette import VERMILION, Theme, blend, faded, readable_on
 from topox_core.figures.template import (
     ARC_POINTS,
@@ -15,7 +14,6 @@ from topox_core.figures.template import (
     arc_points,
     axis,
     box,
-    curved_lines,
     frame,
     line,
     margins,
@@ -23,6 +21,7 @@ from topox_core.figures.template import (
     on_a_circle,
     opaque,
 )
+from topox_core.model.transfer_graph import FloatArray
 from topox_core.tdm.model.bottleneck import LinkView, as_large, link_view
 from topox_core.tdm.model.jobs import PUSH, Round
 from topox_core.text.numbers import short
@@ -46,55 +45,15 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
     longest = float(view.time_s.max()) or 1.0
     share = np.where(view.links > 0, 0.12 + 0.88 * view.time_s / longest, 0.0)
     low, high = theme.cell, "#0072B2" if theme.name == "light" else "#2F7FB8"
-    cells = np.argwhere(view.links > 0).tolist()
     factor, unit = time_unit(view)
-    rows, columns = [i for i, _ in cells], [j for _, j in cells]
-    deeper = go.Heatmap(
-        z=share,
-        zmin=0,
-        zmax=1,
-        colorscale=[[0, low], [1, high]],
-        showscale=False,
-        xgap=2,
-        ygap=2,
-        hoverinfo="skip",
-    )
-    numbers = go.Scatter(
-        x=columns,
-        y=rows,
-        mode="text",
-        text=[
-            f"<b>{view.links[i, j]}</b>"
-            + (
-                f"<br>{short(factor * view.time_s[i, j]) if view.time_s[i, j] else '–'}"
-                if n <= MAX_TIMES
-                else ""
-            )
-            for i, j in cells
-        ],
-        textfont={
-            "size": float(np.clip(88 / n, 7, 11)) * theme.scale,
-            "color": [readable_on(blend(low, high, float(share[i, j]))) for i, j in cells],
-        },
-        hoverinfo="skip",
-    )
-    clicks = go.Scatter(
-        x=columns,
-        y=rows,
-        mode="markers",
-        marker={"size": 22, "opacity": 0, "symbol": "square"},
-        customdata=[
-            [
-                f"P{i} → P{j}",
-                int(view.links[i, j]),
-                f"{view.demand_gbit[i, j]:,.6g}",
-                f"{factor * view.time_s[i, j]:.6g} {unit}",
-            ]
-            for i, j in cells
-        ],
-        hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} links, %{customdata[2]} Gbit, %{customdata[3]}"
-        "<extra></extra>",
-    )
+    cells, inks = [], []
+    for i, j in np.argwhere(view.links > 0).tolist():
+        links, took, gbit = view.links[i, j], factor * view.time_s[i, j], view.demand_gbit[i, j]
+        said = f"<b>P{i} → P{j}</b><br>{links} links, {gbit:,.6g} Gbit, {took:.6g} {unit}"
+        timed = f"<br>{short(took) if took else '–'}" if n <= MAX_TIMES else ""
+        cells.append(Point(j, i, said, f"<b>{links}</b>{timed}"))
+        inks.append(readable_on(blend(low, high, float(share[i, j]))))
+    size = float(np.clip(88 / n, 7, 11))
     worst = [
         box(j - 0.47, j + 0.47, i - 0.47, i + 0.47, line=line(VERMILION, 3))
         for i, j in [view.worst or (0, 0)]
@@ -107,57 +66,67 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
         "ticktext": [f"P{p}" for p in range(0, n, every)],
         "ticks": "",
     }
+    above: Look = {"xanchor": "left", "yanchor": "bottom", "yshift": 3}
     return frame(
-        [deeper, numbers if n <= MAX_CELLS else None, clicks, *ports],
+        [
+            go.Heatmap(
+                z=share,
+                zmin=0,
+                zmax=1,
+                colorscale=[[0, low], [1, high]],
+                showscale=False,
+                xgap=2,
+                ygap=2,
+                hoverinfo="skip",
+            ),
+            written("links", [one._replace(says="") for one in cells], theme, size, inks)
+            if n <= MAX_CELLS
+            else None,
+            dots(
+                "",
+                [one._replace(text="") for one in cells],
+                {"size": 22, "opacity": 0, "symbol": "square"},
+                theme,
+            ),
+            *ports,
+        ],
         theme,
         400 * theme.scale,
-        [
-            note(
-                "ports",
-                n - 0.5 + 0.06 * n,
-                -0.5,
-                11 * theme.scale,
-                theme.muted,
-                xanchor="left",
-                yanchor="bottom",
-                yshift=3,
-            ),
-            *worst,
-        ],
+        [note("ports", 1.06 * n - 0.5, -0.5, 11 * theme.scale, theme.muted, **above), *worst],
         margin=margins(30, 4, 24, 4),
         xaxis=axis(theme, **names, side="top", range=[-0.5, n - 0.5 + room]),
         yaxis=axis(theme, **names, range=[n - 0.5, -0.5]),
     )
 
 
-def _port_bars(view: LinkView, theme: Theme) -> tuple[list[go.Bar | go.Scatter], float]:
+def _port_bars(view: LinkView, theme: Theme) -> tuple[list[go.Bar | go.Scatter | None], float]:
     """Return a bar a pod of its ports in use, full at the limit, and how wide all of it is in cells."""
-    n = len(view.links)
-    left, width = n - 0.5 + 0.06 * n, 0.16 * n
-    pods = list(range(n))
-    bar = partial(go.Bar, orientation="h", base=[left] * n, y=pods, width=0.44)
-    full = bar(
-        x=[width] * n, hoverinfo="skip", marker={"color": theme.cell_diagonal, "line": {"width": 0}}
-    )
-    used = bar(
-        x=(width * view.ports / max(1, view.limit)).tolist(),
-        marker={"color": theme.muted, "line": {"width": 0}},
-        customdata=[[int(p), view.limit] for p in view.ports],
-        hovertemplate="P%{y}: %{customdata[0]} of %{customdata[1]} ports<extra></extra>",
-    )
-    words = go.Scatter(
-        x=[left + width + 0.02 * n] * n,
-        y=pods,
-        mode="text",
-        textposition="middle right",
-        hoverinfo="skip",
-        text=[
-            f"<b>{p}</b>/{view.limit}" if p >= view.limit else f"{p}/{view.limit}"
-            for p in view.ports
-        ],
-        textfont={"size": (11 if n <= 16 else 9) * theme.scale, "color": theme.ink},
-    )
-    return ([full, used, words], 0.42 * n) if n <= MAX_CELLS else ([full, used], 0.26 * n)
+    n, limit = len(view.links), view.limit
+    left, width = 1.06 * n - 0.5, 0.16 * n
+    used = [
+        Bar(pod, width * ports / max(1, limit), f"P{pod}: {ports} of {limit} ports", left)
+        for pod, ports in enumerate(view.ports.tolist())
+    ]
+    layers = [
+        bars(name, {"color": colour, "line": {"width": 0}}, of, theme, 0.44)
+        for name, colour, of in (
+            ("limit", theme.cell_diagonal, [Bar(pod, width, "", left) for pod in range(n)]),
+            ("ports", theme.muted, used),
+        )
+    ]
+    if n > MAX_CELLS:
+        return layers, 0.26 * n
+    words = [
+        Point(
+            left + width + 0.02 * n,
+            pod,
+            "",
+            f"<b>{p}</b>/{limit}" if p >= limit else f"{p}/{limit}",
+        )
+        for pod, p in enumerate(view.ports.tolist())
+    ]
+    size, at = 11 if n <= 16 else 9, "middle right"
+    return [*layers, written("ports", words, theme, size, theme.ink, textposition=at)], 0.42 * n
 
 
 def ring_drawing(
@@ -201,31 +170,25 @@ def ring_drawing(
     laid = view.wanted.copy()
     for k, n in enumerate(rings):
         ring = round_.rings[n] if way == PUSH else round_.rings[n][::-1]
-        arcs = list(zip(ring, (*ring[1:], ring[0]), strict=True))
-        added = [arc for arc in arcs if not laid[arc]]
+        of_ring = list(zip(ring, (*ring[1:], ring[0]), strict=True))
+        added = [arc for arc in of_ring if not laid[arc]]
         colour, bend = theme.switch_colour(k), 0.09 + 0.045 * (k % RING_COLOURS)
         if only is None or only == n:
+            job, pale = round_.jobs.jobs[n].id, line(faded(colour, 0.28), 10)
             layers += [
-                _arcs(places, added, bend, line(faded(colour, 0.28), 10), "added for a ring"),
-                *_ring(places, arcs, view, bend, colour, round_.jobs.jobs[n].id, len(added)),
+                _arcs(places, added, bend, pale, "added for a ring"),
+                *_ring(places, of_ring, view, bend, colour, job, len(added), theme),
             ]
-        for arc in arcs:
+        for arc in of_ring:
             laid[arc] = True
-    pod_marks = go.Scatter(
-        x=places[:, 0],
-        y=places[:, 1],
-        mode="markers+text",
-        text=[f"<b>P{p}</b>" for p in range(pods)],
-        hoverinfo="skip",
-        showlegend=False,
-        textfont={"size": (12 if pods <= 12 else 9) * theme.scale, "color": theme.ink},
-        marker=opaque(
-            (30 if pods <= 12 else 20) * theme.scale, theme.panel, line=line(theme.muted, 1.2)
-        ),
-    )
+    large = pods <= 12
+    disc = opaque((30 if large else 20) * theme.scale, theme.panel, line=line(theme.muted, 1.2))
+    font = {"size": (12 if large else 9) * theme.scale, "color": theme.ink}
+    names = [Point(x, y, "", f"<b>P{p}</b>") for p, (x, y) in enumerate(places.tolist())]
+    inside: Look = {"textposition": "middle center", "textfont": font, "showlegend": False}
     key = 20 * theme.scale * len({one.name for one in layers if one.showlegend})
     return frame(
-        [*layers, pod_marks],
+        [*layers, dots("pods", names, disc, theme, **inside)],
         theme,
         400 * theme.scale + key,
         showlegend=True,
@@ -242,70 +205,55 @@ def ring_drawing(
 
 
 def _arcs(
-    places: NDArray[np.float64],
-    arcs: Sequence[Sequence[int]],
+    places: FloatArray,
+    of: Sequence[Sequence[int]],
     bend: float,
     style: Look,
     name: str,
     legend: bool = False,
 ) -> go.Scatter:
     """Return curved lines between pods, under one name in the legend."""
-    ends = np.array(arcs, np.int64).reshape(-1, 2)
-    x, y = curved_lines(places[ends[:, 0]], places[ends[:, 1]], bend).T
-    return go.Scatter(
-        x=x,
-        y=y,
-        mode="lines",
-        line=style,
-        name=name,
-        hoverinfo="skip",
-        legendgroup=name,
-        showlegend=legend,
-    )
+    ends = np.array(of, np.int64).reshape(-1, 2)
+    start, end = places[ends[:, 0]], places[ends[:, 1]]
+    return arcs(name, start, end, bend, style, legendgroup=name, showlegend=legend)
 
 
 def _ring(
-    places: NDArray[np.float64],
-    arcs: Sequence[tuple[int, int]],
+    places: FloatArray,
+    of_ring: Sequence[tuple[int, int]],
     view: LinkView,
     bend: float,
     colour: str,
     job: str,
     added: int,
-) -> list[go.Scatter]:
+    theme: Theme,
+) -> list[go.Scatter | None]:
     """Return one ring: arcs as wide as the link has fibres, an arrow in the middle of each."""
-    name = f"{job[:18]}: {len(arcs)} arcs, {added} added"
-    traces = [
-        _arcs(
-            places,
-            [arc for arc in arcs if view.links[arc] == count],
-            bend,
-            line(colour, _width(count)),
-            name,
-            legend=count == int(view.links[arcs[0]]),
-        )
-        for count in sorted({int(view.links[arc]) for arc in arcs})
-    ]
-    ends = np.array(arcs)
-    curves = arc_points(places[ends[:, 0]], places[ends[:, 1]], bend)
-    before, middle = curves[:, ARC_POINTS * 5 // 8 - 1], curves[:, ARC_POINTS * 5 // 8]
-    arrows = go.Scatter(
-        x=middle[:, 0],
-        y=middle[:, 1],
-        mode="markers",
-        name=name,
-        legendgroup=name,
-        showlegend=False,
-        marker=opaque(
-            11,
-            colour,
-            symbol="arrow",
-            angle=(90 - np.degrees(np.arctan2(*(middle - before).T[::-1]))).tolist(),
+    name = f"{job[:18]}: {len(of_ring)} arcs, {added} added"
+    ends = np.array(of_ring)
+    says = [f"<b>{job}</b><br>P{i} → P{j}, {view.links[i, j]} links" for i, j in of_ring]
+    return [
+        *(
+            _arcs(
+                places,
+                [arc for arc in of_ring if view.links[arc] == count],
+                bend,
+                line(colour, _width(count)),
+                name,
+                legend=count == int(view.links[of_ring[0]]),
+            )
+            for count in sorted({int(view.links[arc]) for arc in of_ring})
         ),
-        customdata=[[job, f"P{i} → P{j}", int(view.links[i, j])] for i, j in arcs],
-        hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}, %{customdata[2]} links<extra></extra>",
-    )
-    return [*traces, arrows]
+        arrows(
+            name,
+            arc_points(places[ends[:, 0]], places[ends[:, 1]], bend),
+            ARC_POINTS * 5 // 8,
+            says,
+            opaque(11, colour, symbol="arrow"),
+            theme,
+            legendgroup=name,
+        ),
+    ]
 
 
 def _width(links: int) -> float:

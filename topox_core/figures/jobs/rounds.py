@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 
 import numpy as np
-import plotly.graph_objects as go
 
+from topox_core.figures.builders import Bar, Point, bars, dots, written
 from topox_core.figures.iteration.gantt import Window, gantt
 from topox_core.figures.iteration.lanes import Bars, Lanes, bars_of
 from topox_core.figures.palette import (
@@ -20,7 +20,8 @@ from topox_core.figures.palette import (
 )
 from topox_core.figures.template import (
     DOTS,
-    INSIDE,
+    Figure,
+    Layer,
     Look,
     axis,
     box,
@@ -34,14 +35,19 @@ from topox_core.figures.template import (
     note,
     opaque,
     round_step,
-    sideways_bars,
     upright,
 )
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.transfer_graph import BARRIER, COMPUTE
 from topox_core.tdm.model.jobs import NOBODY, PUSH, Cycle, Round
 from topox_core.tdm.model.round_words import lasting
-from topox_core.tdm.model.rounds import Bar, bars, cycle_in_view, members, numbered
+from topox_core.tdm.model.rounds import (
+    Bar as RoundBar,
+    bars as bars_of_cycle,
+    cycle_in_view,
+    members,
+    numbered,
+)
 from topox_core.text.numbers import short
 
 # What a bar means: words, colour, colour of the text on it.
@@ -74,7 +80,7 @@ def stage_name(group: int, way: int, both: bool = True) -> str:
 
 def timeline(
     rounds: Sequence[tuple[str, Round]], theme: Theme, pod_group: int | None = None
-) -> go.Figure:
+) -> Figure:
     """Return rounds under each other on one clock: a lane a group, barriers as lines, changes of circuits as marks.
 
     Parameters
@@ -87,7 +93,7 @@ def timeline(
     blocks = [(name, round_, cycle_in_view(round_, pod_group)) for name, round_ in rounds]
     until = max((cycle.round_s for _, _, cycle in blocks), default=1.0) or 1.0
     px = TIMELINE_PX * theme.scale / (until * 1.22)
-    placed: list[tuple[float, Bar]] = []
+    placed: list[tuple[float, RoundBar]] = []
     ticks: list[tuple[float, str]] = []
     marks: list[Look] = []
     dark: list[tuple[float, float, float]] = []
@@ -132,35 +138,25 @@ def timeline(
             (lane_at[group], f"{group_name(group)} · {jobs:,} job{'' if jobs == 1 else 's'}")
             for group, jobs in zip(lanes, sizes, strict=True)
         ]
-        placed += [(lane_at[bar.group], bar) for bar in bars(round_, cycle)]
+        placed += [(lane_at[bar.group], bar) for bar in bars_of_cycle(round_, cycle)]
         y = bottom + GAP
-    numbers = go.Scatter(  # text of a trace: a page hides it in a narrow window
-        x=[middle for _, middle, _ in stages],
-        y=[at for *_, at in stages],
-        text=[words for words, *_ in stages],
-        textfont={"size": 11 * theme.scale, "color": theme.muted},
-        mode="text",
-        name="stages",
-        hoverinfo="skip",
-        showlegend=False,
-    )
-    changes = go.Scatter(
-        x=[x for x, _, _ in dark],
-        y=[at for _, at, _ in dark],
-        mode="markers",
-        name="circuits change",
-        showlegend=True,
-        marker=opaque(8, VERMILION, symbol="triangle-down"),
-        cliponaxis=False,
-        customdata=[[f"{1000 * length:.6g}"] for _, _, length in dark],
-        hovertemplate="all switches change circuits, %{customdata[0]} ms<extra></extra>",
-    )
+    marked = opaque(8 * theme.scale, VERMILION, symbol="triangle-down")
+    changes = [
+        Point(x, at, f"all switches change circuits, {1000 * length:.6g} ms")
+        for x, at, length in dark
+    ]
     times = multiples(round_step(until / 5), 0.0, until * 1.0001)
     return frame(
         [
             *(_bars(kind, placed, px, theme) for kind in KINDS),
-            numbers if stages else None,
-            changes if dark else None,
+            written(  # text of a trace: a page hides it in a narrow window
+                "stages",
+                [Point(middle, at, text=words) for words, middle, at in stages],
+                theme,
+                11,
+                theme.muted,
+            ),
+            dots("circuits change", changes, marked, theme, cliponaxis=False),
         ],
         theme,
         (31.0 * y + 68) * theme.scale,
@@ -201,46 +197,40 @@ def _number_stays(text: str) -> str:
     return re.sub(r"[^\d.,]+", r"<span>\g<0></span>", text)
 
 
-def _bars(kind: str, placed: Sequence[tuple[float, Bar]], px: float, theme: Theme) -> go.Bar | None:
+def _bars(kind: str, placed: Sequence[tuple[float, RoundBar]], px: float, theme: Theme) -> Layer:
     """Return the bars of one kind, at their lanes, with words where they fit; None if there is none."""
     words, colour, ink = KINDS[kind]
     thin = kind == "aggregate"
-    of = [(at, bar) for at, bar in placed if bar.kind == kind]
-    if not of:
-        return None
     letters = px / (6.6 * theme.scale)
-    texts = [
-        first_that_fits((f"{words} {lasting(bar.length_s)}", words), letters * bar.length_s - 0.9)
-        for _, bar in of
-    ]
-    return sideways_bars(
-        [bar.start_s for _, bar in of],
-        [bar.length_s for _, bar in of],
-        [at + (0.36 if thin else 0.0) for at, _ in of],
+    return bars(
         words,
-        {"color": colour, "line": line(theme.page, 1)},
-        width=0.18 if thin else 0.74,
-        text=[""] * len(of) if thin else [_number_stays(text) for text in texts],
-        **INSIDE,
-        textfont={"size": 11.5 * theme.scale, "color": ink},
-        customdata=[
-            [
-                group_name(bar.group),
-                f"{bar.length_s:.6g}",
-                f"{bar.start_s:.6g}",
-                f"{bar.start_s + bar.length_s:.6g}",
-                f"<br>longest: {bar.note}" if bar.note else "",
-            ]
-            for _, bar in of
+        colour,
+        [
+            Bar(
+                at + (0.36 if thin else 0.0),
+                one.length_s,
+                f"<b>group {group_name(one.group)}</b>: {words} {one.length_s:.6g} s<br>"
+                f"{one.start_s:.6g} to {one.start_s + one.length_s:.6g} s"
+                f"{f'<br>longest: {one.note}' if one.note else ''}",
+                one.start_s,
+                ""
+                if thin
+                else _number_stays(
+                    first_that_fits(
+                        (f"{words} {lasting(one.length_s)}", words), letters * one.length_s - 0.9
+                    )
+                ),
+            )
+            for at, one in placed
+            if one.kind == kind
         ],
-        hovertemplate="<b>group %{customdata[0]}</b>: "
-        + words
-        + " %{customdata[1]} s<br>%{customdata[2]} to "
-        "%{customdata[3]} s%{customdata[4]}<extra></extra>",
+        theme,
+        0.18 if thin else 0.74,
+        ink=ink,
     )
 
 
-def pod_group_bars(round_: Round, together_s: Sequence[float], theme: Theme) -> go.Figure:
+def pod_group_bars(round_: Round, together_s: Sequence[float], theme: Theme) -> Figure:
     """Return how long each group's push takes in every pod group, a row per group.
 
     Behind it, all jobs together.
@@ -253,49 +243,31 @@ def pod_group_bars(round_: Round, together_s: Sequence[float], theme: Theme) -> 
     """
     times = np.asarray(round_.communication_s, dtype=float)
     groups = [k for k in range(round_.groups) if times[:, k].any()] or [0]
-    pods = list(range(len(times)))
     top = max(float(times.max(initial=0.0)), float(np.max(together_s, initial=0.0))) * 1.18 or 1.0
-    layers: list[go.Bar | None] = []
+    together = [
+        Bar(pod, s, f"pod group {pod}: all together {s:.4g} s") for pod, s in enumerate(together_s)
+    ]
+    layers: list[Layer] = []
     layout: Look = {}
     notes: list[Look] = []
     for row, group in enumerate(groups):
-        number = "" if row == 0 else str(row + 1)
-        values = times[:, group]
-        worst = int(values.argmax())
-        layers += [
-            go.Bar(
-                x=pods,
-                y=list(together_s),
-                yaxis=f"y{number}",
-                width=0.82,
-                name="all jobs together",
-                showlegend=row == 0,
-                marker={"color": theme.cell_diagonal, "line": {"width": 0}},
-                hovertemplate="pod group %{x}: all together %{y:.4~g} s<extra></extra>",
-            )
-            if any(together_s)
-            else None,
-            go.Bar(
-                x=pods,
-                y=values,
-                yaxis=f"y{number}",
-                width=0.5,
-                name="its group alone",
-                showlegend=row == 0,
-                marker={
-                    "color": ["#E69F00" if pod == worst else theme.muted for pod in pods],
-                    "line": {"width": 0},
-                },
-                hovertemplate=f"pod group %{{x}}: {group_name(group)} %{{y:.4~g}} s<extra></extra>",
-            ),
+        axis_of = f"y{row + 1 if row else ''}"
+        on: Look = {"standing": True, "showlegend": row == 0, "yaxis": axis_of}
+        values, worst = times[:, group].tolist(), int(times[:, group].argmax())
+        colours = ["#E69F00" if pod == worst else theme.muted for pod in range(len(values))]
+        alone = [
+            Bar(pod, s, f"pod group {pod}: {group_name(group)} {s:.4g} s")
+            for pod, s in enumerate(values)
         ]
-        words, above = f"<b>{short(float(values[worst]))}</b>", {"yanchor": "bottom"}
-        notes.append(
-            note(
-                words, worst, values[worst], 11 * theme.scale, theme.ink, yref=f"y{number}", **above
-            )
-        )
-        layout[f"yaxis{number}"] = axis(
+        behind = together if any(together_s) else []
+        layers += [
+            bars("all jobs together", theme.cell_diagonal, behind, theme, 0.82, **on),
+            bars("its group alone", colours, alone, theme, 0.5, **on),
+        ]
+        words, size = f"<b>{short(values[worst])}</b>", 11 * theme.scale
+        where: Look = {"yref": axis_of, "yanchor": "bottom"}
+        notes.append(note(words, worst, values[worst], size, theme.ink, **where))
+        layout[f"yaxis{axis_of[1:]}"] = axis(
             theme,
             grid=True,
             range=[0, top],
@@ -316,9 +288,9 @@ def pod_group_bars(round_: Round, together_s: Sequence[float], theme: Theme) -> 
         margin=margins(52 * theme.scale, 8, 28 * theme.scale, 40),
         xaxis=axis(
             theme,
-            range=[-0.6, len(pods) - 0.4],
+            range=[-0.6, len(times) - 0.4],
             title="pod group",
-            dtick=max(1, len(pods) // 16),
+            dtick=max(1, len(times) // 16),
             anchor="free",
             position=0,
         ),
@@ -367,7 +339,7 @@ def pod_view(execution: Execution, pod: int, jobs: Sequence[str]) -> tuple[Execu
 
 def pod_gantt(
     execution: Execution, bars: Bars, lanes: Lanes, window: Window, theme: Theme
-) -> go.Figure:
+) -> Figure:
     """Return the Gantt chart of a pod in the colours of the timeline: jobs above, ports below, and when stages begin."""
     figure = gantt(execution, bars, lanes, window, None, theme, POD_WORDS)
     graph = execution.graph

@@ -4,15 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import plotly.graph_objects as go
 
+from topox_core.figures.builders import Bar, bars
 from topox_core.figures.iteration.gantt import gantt as gantt_of
 from topox_core.figures.iteration.lanes import bars_of, lanes_of
 from topox_core.figures.labs.picture import Asking, Picture
 from topox_core.figures.palette import CATEGORY_COLOURS, CATEGORY_TEXT, FORWARD, SEND, UPDATE, Theme
 from topox_core.figures.template import (
     DOTS,
-    INSIDE,
+    Figure,
+    Layer,
     axis,
     band,
     frame,
@@ -53,7 +54,7 @@ def hand_gantt(
     theme: Theme,
     until_ms: float = 0.0,
     bound_ms: float | None = None,
-) -> go.Figure:
+) -> Figure:
     """Return the tasks that have a start as bars, by server; what overlaps is hatched and has a cross.
 
     Bars that meet on a lane are half as high, one above the other, so that none hides another.
@@ -162,32 +163,33 @@ def _category(task: Task) -> int:
 
 
 def _bars(
-    bars: Sequence[HandBar],
+    of: Sequence[HandBar],
     rows: Mapping[tuple[int, int], int],
     halves: Mapping[HandBar, int],
     look: tuple[int, bool, float],
     theme: Theme,
-) -> go.Bar:
+) -> Layer:
     """Return bars of one look: category, whether they overlap, px a ms."""
     category, overlaps, px = look
-    return go.Bar(
-        orientation="h",
-        base=[bar.start_ms for bar in bars],
-        x=[bar.end_ms - bar.start_ms for bar in bars],
-        y=[rows[bar.server, bar.port] + BAR / 4 * halves.get(bar, 0) for bar in bars],
-        width=[BAR / (2 if bar in halves else 1) for bar in bars],
-        marker=hatched(theme)
-        if overlaps
-        else {"color": CATEGORY_COLOURS[category], "line": line(theme.page, 1)},
+    return bars(
+        "",
+        hatched(theme) if overlaps else CATEGORY_COLOURS[category],
+        [
+            Bar(
+                rows[bar.server, bar.port] + BAR / 4 * halves.get(bar, 0),
+                bar.end_ms - bar.start_ms,
+                f"<b>{bar.task.id}</b>: {bar.start_ms:g} to {bar.end_ms:g} ms",
+                bar.start_ms,
+                f"<b>{'✗ ' if overlaps else ''}{_label(bar, px)}</b>",
+                bar.task.id,
+            )
+            for bar in of
+        ],
+        theme,
+        [BAR / (2 if bar in halves else 1) for bar in of],
+        ink=theme.ink if overlaps else CATEGORY_TEXT[category],
+        size=[10 if bar in halves else 12 for bar in of],
         opacity=0.85 if overlaps else 1.0,
-        text=[f"<b>{'✗ ' if overlaps else ''}{_label(bar, px)}</b>" for bar in bars],
-        textfont={
-            "color": theme.ink if overlaps else CATEGORY_TEXT[category],
-            "size": [(10 if bar in halves else 12) * theme.scale for bar in bars],
-        },
-        customdata=[[bar.task.id, f"{bar.start_ms:g}", f"{bar.end_ms:g}"] for bar in bars],
-        hovertemplate="<b>%{customdata[0]}</b>: %{customdata[1]} to %{customdata[2]} ms<extra></extra>",
-        **INSIDE,
     )
 
 
@@ -340,7 +342,7 @@ def _drawn(
     starts_ms: Mapping[str, float],
     until_ms: float,
     bound_ms: float | None = None,
-) -> tuple[go.Figure, tuple[HandBar, ...], str, GivenTable]:
+) -> tuple[Figure, tuple[HandBar, ...], str, GivenTable]:
     """Return the chart of a schedule, its bars, the same in words, and as a table."""
     bars = hand_bars(graph, cluster, starts_ms)
     lanes = {(server, port): name for server, port, name in lane_names(graph, cluster)}

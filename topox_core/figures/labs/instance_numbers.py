@@ -3,27 +3,20 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-import plotly.graph_objects as go
-
 from topox_core.economics.comparison import tornado as swings_of
 from topox_core.economics.networks import LINE_NAMES, NETWORKS
+from topox_core.figures.builders import Bar, bars, marked, row_chart
 from topox_core.figures.labs.picture import Asking, Picture
 from topox_core.figures.networks.buying import tornado as tornado_of
 from topox_core.figures.networks.cost import stacked
-from topox_core.figures.palette import BACKWARD, CATEGORY_COLOURS, FORWARD, Theme
+from topox_core.figures.palette import BACKWARD, CATEGORY_COLOURS, CATEGORY_WORDS, FORWARD, Theme
 from topox_core.figures.rails.delay import Curve, overhead_curves
 from topox_core.figures.rails.windows import by_length, cdf as cdf_of, counts as counts_of
 from topox_core.figures.template import (
     DOTS,
+    Figure,
     axis,
-    frame,
     line,
-    margins,
-    name_px,
-    note,
-    outside,
-    row_axis,
-    upright,
 )
 from topox_core.labs.generators.four_jobs import GROUPINGS, LONGER_TRAINING, NAMES, FourJobs
 from topox_core.labs.generators.rails import DELAY_MS, MINE, OTHER, Price, Windows
@@ -39,65 +32,36 @@ def named_bars(
     values: Sequence[float],
     unit: str,
     theme: Theme,
-    marked: Collection[int] = (),
+    marked_rows: Collection[int] = (),
     bound: tuple[float, str] | None = None,
-) -> go.Figure:
+) -> Figure:
     """Return one bar a number, all from 0.
 
     Parameters
     ----------
     unit
         Of the numbers, written behind each.
-    marked
+    marked_rows
         Bars that stand out.
     bound
         Where a dotted line goes, and its words.
     """
-    words = [f"{value:,.4g} {unit}" for value in values]
-    marks = []
-    if bound is not None:
-        marks = [
-            upright(bound[0], line(theme.ink, 2, DOTS)),
-            note(
-                bound[1],
-                bound[0],
-                1,
-                11.5 * theme.scale,
-                theme.ink,
-                yref="paper",
-                yanchor="bottom",
-                xanchor="center",
-            ),
-        ]
+    every = []
+    for row, (name, value) in enumerate(zip(names, values, strict=True)):
+        words = f"{value:,.4g} {unit}"
+        words = f"<b>{words}</b>" if row in marked_rows else words
+        every.append(Bar(row, value, f"<b>{name}</b>: {words}", text=words))
+    colours = [theme.primary if row in marked_rows else theme.line for row in range(len(names))]
+    look = {"color": colours, "line": line(theme.muted, 0.5)}
     top = max([*values, bound[0] if bound else 0.0, 1e-9])
-    return frame(
-        [
-            go.Bar(
-                orientation="h",
-                x=list(values),
-                y=list(range(len(values))),
-                width=0.62,
-                marker={
-                    "color": [
-                        theme.primary if k in marked else theme.line for k in range(len(values))
-                    ],
-                    "line": line(theme.muted, 0.5),
-                },
-                **outside(
-                    [f"<b>{one}</b>" if k in marked else one for k, one in enumerate(words)],
-                    theme,
-                    12,
-                ),
-                customdata=[[name] for name in names],
-                hovertemplate="<b>%{customdata[0]}</b>: %{text}<extra></extra>",
-            )
-        ],
+    return row_chart(
+        names,
+        [bars("", look, every, theme, size=12)],
         theme,
-        (len(names) * 28.0 + 58) * theme.scale,
-        marks,
-        margin=margins(name_px(names, theme, 18, 6.6, 1), 8, 20 * theme.scale, 26 * theme.scale),
-        xaxis=axis(theme, grid=True, range=[0, 1.22 * top], ticksuffix=f" {unit}", nticks=6),
-        yaxis=row_axis(theme, names, 12),
+        axis(theme, grid=True, range=[0, 1.22 * top], ticksuffix=f" {unit}", nticks=6),
+        28,
+        room={"top": 20},
+        marks=marked(*bound, line(theme.ink, 2, DOTS), theme) if bound else (),
     )
 
 
@@ -285,37 +249,22 @@ def cdf(asking: Asking, one: Windows) -> list[Picture]:
     ]
 
 
-def pipeline(passes: Passes, names: list[str], theme: Theme) -> go.Figure:
-    """Return every pass of every stage as a bar; microbatches numbered where they fit."""
-    of_kind = {
-        wanted: [
-            (s, k, begin)
-            for s, row in enumerate(passes)
-            for kind, k, begin in row
-            if kind == wanted
-        ]
-        for wanted in "FB"
-    }
-    layers = [
-        go.Bar(
-            orientation="h",
-            base=[begin for _, _, begin in of_kind[wanted]],
-            x=[1] * len(of_kind[wanted]),
-            y=[s for s, _, _ in of_kind[wanted]],
-            width=0.8,
-            marker={"color": CATEGORY_COLOURS[category], "line": line(theme.page, 1)},
-            customdata=[[f"{wanted}{k}"] for _, k, _ in of_kind[wanted]],
-            hovertemplate="%{customdata[0]}<extra></extra>",
-        )
-        for wanted, category in (("F", FORWARD), ("B", BACKWARD))
-    ]
-    return frame(
-        layers,
+def pipeline(passes: Passes, names: list[str], theme: Theme) -> Figure:
+    """Return every pass of every stage as a bar; a hover says which of a microbatch it is."""
+    of_kind: dict[str, list[Bar]] = {"F": [], "B": []}
+    for stage, row in enumerate(passes):
+        for kind, k, begin in row:
+            of_kind[kind].append(Bar(stage, 1, f"{kind}{k}", begin))
+    return row_chart(
+        names,
+        [
+            bars(CATEGORY_WORDS[category], CATEGORY_COLOURS[category], of_kind[kind], theme, 0.8)
+            for kind, category in (("F", FORWARD), ("B", BACKWARD))
+        ],
         theme,
-        (len(names) * 24 + 20) * theme.scale,
-        margin=margins(66 * theme.scale, 8, 8, 8),
-        xaxis=axis(
+        axis(
             theme, range=[0, max(begin + 1 for row in passes for _, _, begin in row)], visible=False
         ),
-        yaxis=row_axis(theme, names, 11.5),
+        24,
+        11.5,
     )

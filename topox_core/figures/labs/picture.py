@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import plotly.graph_objects as go
-
 from topox_core.figures.palette import Theme
+from topox_core.figures.template import Figure
 from topox_core.labs.generators.generator import GivenTable
 from topox_core.labs.lab import Lab, Screen, Texts
 
@@ -18,7 +17,7 @@ class Picture:
     id: str
     title: str
     note: str
-    figure: go.Figure
+    figure: Figure
     alt: str
     table: GivenTable
 
@@ -73,7 +72,7 @@ class Asking:
         return GivenTable(names, tuple(tuple(map(_cell, row)) for row in rows))
 
     def picture(
-        self, kind: str, figure: go.Figure, table: GivenTable, note: str = "", **facts: object
+        self, kind: str, figure: Figure, table: GivenTable, note: str = "", **facts: object
     ) -> Picture:
         """Return a figure with the texts of its kind; ``facts`` are of the alternative text."""
         return Picture(

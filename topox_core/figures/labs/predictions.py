@@ -5,22 +5,29 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-import plotly.graph_objects as go
-
+from topox_core.figures.builders import (
+    Bar,
+    Point,
+    bars,
+    chart,
+    curve,
+    dots,
+    marked,
+    row_chart,
+    ticks_across,
+)
 from topox_core.figures.palette import Theme
 from topox_core.figures.template import (
     DOTS,
+    Figure,
+    Layer,
     Look,
     axis,
-    frame,
     legend_square,
     line,
     log_axis,
-    margins,
     note,
-    outside,
-    row_axis,
-    sideways_bars,
+    opaque,
     spread_band,
     upright,
 )
@@ -44,7 +51,7 @@ class MeasuredSet:
     rows: Sequence[Compared]
 
 
-def predicted_against_measured(sets: Sequence[MeasuredSet], theme: Theme) -> go.Figure:
+def predicted_against_measured(sets: Sequence[MeasuredSet], theme: Theme) -> Figure:
     """Return the scatter, both axes in s and logarithmic; colour by model size, symbol by source."""
     times = [
         time_ms / 1e3
@@ -52,71 +59,54 @@ def predicted_against_measured(sets: Sequence[MeasuredSet], theme: Theme) -> go.
         for row in one.rows
         for time_ms in (row.measured.measured_ms, row.predicted_ms)
     ]
-    low, high = min(times) / 1.25, max(times) * 1.25
+    ends = low, high = min(times) / 1.25, max(times) * 1.25
     models = sorted({row.measured.model for one in sets for row in one.rows}, key=float)
-    equal = go.Scatter(
-        x=[low, high],
-        y=[low, high],
-        mode="lines",
-        line=line(theme.muted, 1),
-        hoverinfo="skip",
-        showlegend=False,
-    )
-    layers = [
-        spread_band(
-            [low, high],
-            [low * (1 - BAND), high * (1 - BAND)],
-            [low * (1 + BAND), high * (1 + BAND)],
-            theme.band,
-        ),
-        equal,
-    ]
     colours = {model: theme.switch_colour(place) for place, model in enumerate(models)}
-    of_model = [
-        (one, model, [row for row in one.rows if row.measured.model == model])
-        for one in sets
-        for model in models
-    ]
-    layers += [
-        go.Scatter(
-            x=[row.measured.measured_ms / 1e3 for row in rows],
-            y=[row.predicted_ms / 1e3 for row in rows],
-            mode="markers",
-            name=f"{model} B, {escape_untrusted(one.name, 'figure')}",
-            marker={
-                "symbol": SYMBOLS[one.kind],
-                "size": 8 * theme.scale,
-                "color": colours[model],
-                "line": line(colours[model], 1.6),
-            },
-            customdata=[
-                [
-                    row.measured.job.plan.words,
-                    seconds(row.measured.measured_ms / 1e3),
-                    seconds(row.predicted_ms / 1e3),
-                    f"{short(row.error * 100)} %",
-                ]
-                for row in rows
-            ],
-            hovertemplate="%{customdata[0]}<br>measured %{customdata[1]}, predicted %{customdata[2]}"
-            "<br>error %{customdata[3]}<extra></extra>",
-        )
-        for one, model, rows in of_model
-        if rows
-    ]
+    less, more = ([share * end for end in ends] for share in (1 - BAND, 1 + BAND))
     log = partial(log_axis, theme, low, high, "{:g}".format, grid=True)
-    return frame(
-        layers,
+    return chart(
+        [
+            spread_band(ends, less, more, theme.band),
+            curve("", [Point(end, end) for end in ends], line(theme.muted, 1), theme),
+            *(
+                dots(
+                    f"{model} B, {escape_untrusted(one.name, 'figure')}",
+                    [
+                        Point(
+                            row.measured.measured_ms / 1e3,
+                            row.predicted_ms / 1e3,
+                            f"{row.measured.job.plan.words}<br>"
+                            f"measured {seconds(row.measured.measured_ms / 1e3)}, "
+                            f"predicted {seconds(row.predicted_ms / 1e3)}<br>"
+                            f"error {short(row.error * 100)} %",
+                        )
+                        for row in one.rows
+                        if row.measured.model == model
+                    ],
+                    {
+                        "symbol": SYMBOLS[one.kind],
+                        "size": 8 * theme.scale,
+                        "color": colour,
+                        "line": line(colour, 1.6),
+                    },
+                    theme,
+                )
+                for one in sets
+                for model, colour in colours.items()
+            ),
+        ],
         theme,
-        430 * theme.scale,
-        showlegend=True,
-        margin=margins(54 * theme.scale, 12, 44 * theme.scale, 46 * theme.scale),
-        xaxis=log(title="measured iteration, s (log)"),
-        yaxis=log(title="predicted iteration, s (log)"),
+        430,
+        log(title="measured iteration, s (log)"),
+        log(title="predicted iteration, s (log)"),
+        legend=True,
+        room={"top": 44},
     )
 
 
 HEIGHT = 172
+# Of a picture without an upright axis, in px.
+AROUND = {"left": 16.0, "right": 16.0, "top": 34.0}
 # Of a row of options, in px; more options than five share the height of five.
 ROW, MAX_ROWS_PX, ROWS_EXTRA = 36, 150, 34
 TICK = "✓"
@@ -132,7 +122,7 @@ def numbers_histogram(
     ends: tuple[str, str],
     truth: float | None = None,
     truth_words: str = "",
-) -> go.Figure:
+) -> Figure:
     """Return a histogram of numbers.
 
     Parameters
@@ -144,26 +134,19 @@ def numbers_histogram(
     truth
         Drawn as a line with ``truth_words``; None before the reveal.
     """
-    low, high = intervals[0][0], intervals[-1][1]
-    widest = max(high - low, 1e-9)
-    most = max(count for _, _, count in intervals)
-    return frame(
-        [
-            go.Bar(
-                x=[(a + b) / 2 for a, b, _ in intervals],
-                y=[count for _, _, count in intervals],
-                width=[max(b - a, widest / 12) * 0.96 for a, b, _ in intervals],
-                marker={"color": theme.primary},
-                **outside([str(count) if count else "" for _, _, count in intervals], theme, 13),
-                hoverinfo="skip",
-            )
-        ],
+    widest = max(intervals[-1][1] - intervals[0][0], 1e-9)
+    columns = [
+        Bar((a + b) / 2, count, text=str(count) if count else "") for a, b, count in intervals
+    ]
+    widths = [max(b - a, widest / 12) * 0.96 for a, b, _ in intervals]
+    return chart(
+        [bars("", theme.primary, columns, theme, widths, size=13, standing=True)],
         theme,
-        HEIGHT * theme.scale,
+        HEIGHT,
+        _number_axis(theme, intervals, unit, ends, truth),
+        axis(theme, visible=False, range=[0, 1.16 * max(1, *(one.length for one in columns))]),
         _truth(truth, truth_words, theme),
-        margin=margins(16, 16, 34 * theme.scale, 44 * theme.scale),
-        xaxis=_number_axis(theme, intervals, unit, ends, truth),
-        yaxis=axis(theme, visible=False, range=[0, max(most, 1) * 1.16]),
+        room=AROUND,
     )
 
 
@@ -209,27 +192,20 @@ def numbers_as_dots(
     unit: str,
     truth: float | None = None,
     truth_words: str = "",
-) -> go.Figure:
+) -> Figure:
     """Return a few numbers as dots, equal ones over each other; parameters as :func:`numbers_histogram`."""
     heights = [values[: k + 1].count(value) for k, value in enumerate(values)]
     points = [*values, *([truth] if truth is not None else [])] or [0.0, 1.0]
     room = max(max(points) - min(points), abs(points[0]) * 0.1, 1e-9) * 0.15
-    return frame(
-        [
-            go.Scatter(
-                x=list(values),
-                y=heights,
-                mode="markers",
-                marker={"size": 18 * theme.scale, "color": theme.primary, "opacity": 1},
-                hoverinfo="skip",
-            )
-        ],
+    large = opaque(18 * theme.scale, theme.primary)
+    return chart(
+        [dots("", [Point(*one) for one in zip(values, heights, strict=True)], large, theme)],
         theme,
-        HEIGHT * theme.scale * 0.72,
+        HEIGHT * 0.72,
+        axis(theme, title=unit, range=[min(points) - room, max(points) + room], nticks=7),
+        axis(theme, visible=False, range=[0.3, max([*heights, 2]) + 0.7]),
         _truth(truth, truth_words, theme),
-        margin=margins(16, 16, 34 * theme.scale, 44 * theme.scale),
-        xaxis=axis(theme, title=unit, range=[min(points) - room, max(points) + room], nticks=7),
-        yaxis=axis(theme, visible=False, range=[0.3, max([*heights, 2]) + 0.7]),
+        room=AROUND,
     )
 
 
@@ -237,12 +213,7 @@ def _truth(truth: float | None, words: str, theme: Theme) -> list[Look]:
     """Return the true number as a line with its words, nothing before the reveal."""
     if truth is None:
         return []
-    return [
-        upright(truth, line(theme.ink, 3, DOTS)),
-        note(
-            f"{TICK} {words}", truth, 1, 14 * theme.scale, theme.ink, yref="paper", yanchor="bottom"
-        ),
-    ]
+    return marked(truth, f"{TICK} {words}", line(theme.ink, 3, DOTS), theme, size=14)
 
 
 def options_chosen(
@@ -252,7 +223,7 @@ def options_chosen(
     names: tuple[str, str] = ("", ""),
     again: Sequence[int] | None = None,
     right: Sequence[int] = (),
-) -> go.Figure:
+) -> Figure:
     """Return how many chose each option, as bars from 0.
 
     Parameters
@@ -266,42 +237,30 @@ def options_chosen(
     """
     counts = [count for _, count in options]
     labels = [f"{TICK} {words}" if at in right else words for at, (words, _) in enumerate(options)]
-    outline = [3 if at in right else 0 for at in range(len(options))]
-    half = again is not None
-    votes = [(0.0, counts, theme.primary, names[0])]
+    outline = {"color": theme.ink, "width": [3 if at in right else 0 for at in range(len(options))]}
+    votes = [(0.0, 0.62, counts, theme.primary, "")]
     if again is not None:
-        votes = [(-0.2, counts, theme.line, names[0]), (0.2, [*again], theme.primary, names[1])]
-    layers = [
-        layer
-        for shift, values, colour, name in votes
-        for layer in (
-            sideways_bars(
-                None,
-                values,
-                [at + shift for at in range(len(options))],
-                name,
-                {"color": colour, "line": {"color": theme.ink, "width": outline}},
-                width=0.36 if half else 0.62,
-                **outside([str(value) for value in values], theme, 13),
-                hoverinfo="skip",
-                showlegend=False,
-            ),
-            legend_square(name, colour, 12 * theme.scale) if half else None,
-        )
-    ]
-    return frame(
+        votes = [
+            (-0.2, 0.36, counts, theme.line, names[0]),
+            (0.2, 0.36, [*again], theme.primary, names[1]),
+        ]
+    layers: list[Layer] = []
+    for shift, width, values, colour, name in votes:
+        rows = [Bar(at + shift, value, text=str(value)) for at, value in enumerate(values)]
+        look = {"color": colour, "line": outline}
+        layers += [
+            bars(name, look, rows, theme, width, size=13, showlegend=False),
+            legend_square(name, colour, 12 * theme.scale) if name else None,
+        ]
+    return row_chart(
+        labels,
         layers,
         theme,
-        (min(ROW * len(options), MAX_ROWS_PX) + ROWS_EXTRA) * theme.scale,
-        margin=margins(
-            min(8.0 * max(len(words) for words in labels), 300) * theme.scale,
-            40 * theme.scale,
-            24 * theme.scale,
-            8,
-        ),
-        xaxis=axis(theme, visible=False, range=[0, 1.08 * max([*counts, *(again or ()), 1])]),
-        yaxis=row_axis(theme, labels, 14),
-        showlegend=half,
+        axis(theme, visible=False, range=[0, 1.08 * max([*counts, *(again or ()), 1])]),
+        min(ROW, MAX_ROWS_PX / len(options)),
+        14,
+        again is not None,
+        {"left": min(8.0 * max(map(len, labels)), 300), "right": 40, "top": 24},
     )
 
 
@@ -319,60 +278,45 @@ def names_of(kinds: Sequence[accuracy.Kind]) -> list[str]:
     return [f"{one.title}, {one.against}" for one in kinds]
 
 
-def error_dots(kinds: Sequence[accuracy.Kind], theme: Theme) -> go.Figure:
+def error_dots(kinds: Sequence[accuracy.Kind], theme: Theme) -> Figure:
     """Return a row for each kind: its comparisons as dots, their median as a bar; what a test holds as one hollow dot."""
     layers = []
     for at, kind in enumerate(kinds):
-        errors = [abs(one.error) for one in kind.comparisons] or [kind.most]
-        words = [
-            f"{escape_untrusted(one.subject, 'figure')}: {one.error:+.2%}"
-            for one in kind.comparisons
-        ] or [f"{kind.count} answers, none further off"]
-        layers.append(
-            go.Scatter(
-                x=[min(max(one, NEAREST), FURTHEST) for one in errors],
-                y=[at] * len(errors),
-                mode="markers",
-                marker={
-                    "symbol": "circle" if kind.comparisons else "circle-open",
-                    "size": 8 * theme.scale,
-                    "color": theme.primary,
-                    "opacity": 0.45 if kind.comparisons else 1.0,
-                },
-                hovertext=words,
-                hoverinfo="text",
-                showlegend=False,
+        compared = [
+            Point(
+                min(max(abs(one.error), NEAREST), FURTHEST),
+                at,
+                f"{escape_untrusted(one.subject, 'figure')}: {one.error:+.2%}",
             )
-        )
+            for one in kind.comparisons
+        ]
+        held = min(max(kind.most, NEAREST), FURTHEST)
+        hollow = opaque(8 * theme.scale, theme.primary, symbol="circle-open")
+        layers += [
+            dots("", compared, {**hollow, "symbol": "circle", "opacity": 0.45}, theme),
+            dots(
+                "",
+                [Point(held, at, f"{kind.count} answers, none further off")]
+                if not compared
+                else [],
+                hollow,
+                theme,
+            ),
+        ]
         median = kind.share(50)
         if median is not None:
-            layers.append(
-                go.Scatter(
-                    x=[max(median, NEAREST)],
-                    y=[at],
-                    mode="markers",
-                    marker={
-                        "symbol": "line-ns",
-                        "size": 18 * theme.scale,
-                        "line": line(theme.ink, 2),
-                    },
-                    hovertext=f"median {median:.2%}",
-                    hoverinfo="text",
-                    showlegend=False,
-                )
-            )
+            mean = Point(max(median, NEAREST), at, f"median {median:.2%}")
+            layers.append(ticks_across("", [mean], theme, 18, 2))
     names = [
         # Above its row: beside it a narrow window would have no room for the dots.
-        note(escape_untrusted(name, "figure"), 0, at - 0.44, 12, theme.ink, **AT_LEFT)
+        note(escape_untrusted(name, "figure"), 0, at - 0.44, 12 * theme.scale, theme.ink, **AT_LEFT)
         for at, name in enumerate(names_of(kinds))
     ]
-    return frame(
+    return chart(
         layers,
         theme,
-        (ROW_PX * len(kinds) + AXIS_PX) * theme.scale,
-        [*names, *(upright(one, line(theme.line, 1, "dot")) for one in MARKED)],
-        margin=margins(10, 16, 8, 44 * theme.scale),
-        xaxis=log_axis(
+        ROW_PX * len(kinds) + AXIS_PX,
+        log_axis(
             theme,
             NEAREST,
             FURTHEST,
@@ -380,5 +324,7 @@ def error_dots(kinds: Sequence[accuracy.Kind], theme: Theme) -> go.Figure:
             0.02,
             title="error, without its sign (log)",
         ),
-        yaxis=axis(theme, range=[len(kinds) - 0.6, -0.75], visible=False),
+        axis(theme, range=[len(kinds) - 0.6, -0.75], visible=False),
+        [*names, *(upright(one, line(theme.line, 1, "dot")) for one in MARKED)],
+        room={"right": 16},
     )

@@ -4,10 +4,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import plotly.graph_objects as go
-
 from topox_core.economics.comparison import Swing
-from topox_core.figures.palette import Theme
+from topox_core.figures.builders import Bar, Point, bars, chart, dots, front_line, row_chart
+from topox_core.figures.palette import Theme, readable_on
 from topox_core.figures.studies.axes import (
     MeasureWords,
     letters_of,
@@ -16,15 +15,13 @@ from topox_core.figures.studies.axes import (
     point_labels,
 )
 from topox_core.figures.template import (
+    Figure,
+    Layer,
     Look,
     axis,
-    frame,
     line,
-    margins,
-    name_px,
     note,
     opaque,
-    row_axis,
     upright,
 )
 from topox_core.text.numbers import NBSP, and_more, percent
@@ -71,7 +68,7 @@ def swings_words(swings: Sequence[Swing], of: Swinging = SAVING) -> str:
     )
 
 
-def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = SAVING) -> go.Figure:
+def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = SAVING) -> Figure:
     """Return the swings of a number round its present value, the widest on top, each end labelled.
 
     Parameters
@@ -82,51 +79,53 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
     smaller, larger = (theme.line, "#4A5666" if theme.name == "light" else "#AEB9C6")
     layers = []
     marks: list[Look] = []
-    values = [base]
+    values = [base, *(value for swing in swings for _, value in swing.ends)]
     for side, colour, words in (
         (-1, smaller, f"smaller {of.name}"),
         (1, larger, f"larger {of.name}"),
     ):
         rows = [
-            (k, end)
+            (k, end[0], end[1])
             for k, swing in enumerate(swings)
             for end in swing.ends
             if (end[1] - base) * side > 1e-12 * max(1.0, abs(base))
         ]
         # Where both ends lie on one side, the longer is drawn beneath, so that neither hides the
         # other.
-        rows.sort(key=lambda row: -abs(row[1][1] - base))
+        rows.sort(key=lambda row: -abs(row[2] - base))
         # Of two ends on one side the longer has its label beside the bar, the other in it.
-        longest = [row for at, row in enumerate(rows) if row[0] not in [k for k, _ in rows[:at]]]
+        longest = {k: (moved_to, value) for k, moved_to, value in reversed(rows)}
         layers.append(
-            go.Bar(
-                orientation="h",
-                y=[k for k, _ in rows],
-                x=[of.factor * (end[1] - base) for _, end in rows],
-                base=of.factor * base,
-                width=0.56,
-                name=words,
-                marker={"color": colour, "line": line(theme.page, 1)},
-                text=[
-                    row[1][0] if of.ends_below else "" if row in longest else of.label(row[1][1])
-                    for row in rows
+            bars(
+                words,
+                colour,
+                [
+                    Bar(
+                        k,
+                        of.factor * (value - base),
+                        f"<b>{swings[k].name}</b><br>{moved_to}: {of.name} {of.words(value)}",
+                        of.factor * base,
+                        moved_to
+                        if of.ends_below
+                        else ""
+                        if longest[k] == (moved_to, value)
+                        else of.label(value),
+                    )
+                    for k, moved_to, value in rows
                 ],
-                textposition="inside",
+                theme,
+                0.56,
+                ink=readable_on(colour),
+                size=10,
                 insidetextanchor="end",
-                textangle=0,
-                insidetextfont={"size": 10 * theme.scale},
-                customdata=[[swings[k].name, end[0], of.words(end[1])] for k, end in rows],
-                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: "
-                f"{of.name} %{{customdata[2]}}<extra></extra>",
+                constraintext="both",
             )
         )
-        values += [end[1] for _, end in rows]
-        for k, (moved_to, value) in () if of.ends_below else longest:
+        for k, (moved_to, value) in () if of.ends_below else longest.items():
             share = f"<b>{of.label(value)}</b>".replace("-", "−")
-            text = f"{share}&nbsp; {moved_to}" if side > 0 else f"{moved_to}&nbsp; {share}"
             marks.append(
                 note(
-                    text,
+                    f"{share}&nbsp; {moved_to}" if side > 0 else f"{moved_to}&nbsp; {share}",
                     of.factor * value,
                     k,
                     11.5 * theme.scale,
@@ -144,23 +143,22 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, of: Swinging = S
         )
         for side in ("right", "left")
     )
-    names = [_with_ends(swing, of) if of.ends_below else swing.name for swing in swings]
-    return frame(
+    return row_chart(
+        [_with_ends(swing, of) if of.ends_below else swing.name for swing in swings],
         layers,
         theme,
-        ((42 if of.ends_below else 29) * max(1, len(swings)) + 60) * theme.scale,
-        [*marks, {"xref": "x", **upright(of.factor * base, line(theme.ink, 1.5))}],
-        showlegend=True,
-        uniformtext={"mode": "hide", "minsize": 9},  # where a bar has no room for its label
-        margin=margins(178 * theme.scale, 8, 26 * theme.scale, 28 * theme.scale),
-        xaxis=axis(
+        axis(
             theme,
             grid=True,
             range=[low - before * span, high + after * span],
             ticksuffix=of.unit,
             nticks=5 if of.ends_below else 7,  # a phone has no room for more
         ),
-        yaxis=row_axis(theme, names, 12, range=[len(swings) - 0.4, -0.6]),
+        42 if of.ends_below else 29,
+        legend=True,
+        room={"left": 178},
+        marks=[*marks, {"xref": "x", **upright(of.factor * base, line(theme.ink, 1.5))}],
+        uniformtext={"mode": "hide", "minsize": 9},  # where a bar has no room for its label
     )
 
 
@@ -214,7 +212,7 @@ def buying_figure(
     theme: Theme,
     best: Collection[int] = (),
     steps: Sequence[int] = (),
-) -> go.Figure:
+) -> Figure:
     """Return the networks with their whiskers, the front as a step line, and the best ones ringed and in bold.
 
     Parameters
@@ -223,50 +221,35 @@ def buying_figure(
         The front in time and price, as positions in order of the price.
     """
     x_axis = measure_axis(theme, price, [v for one in networks for v in one.price], 0.12)
-    y_axis = measure_axis(
-        theme, time, [v for one in networks for v in one.time], 0.2
-    )  # room for a label of three lines
+    # Room for a label of three lines.
+    y_axis = measure_axis(theme, time, [v for one in networks for v in one.time], 0.2)
     accent = theme.fabric_colour("scheduled")
     measures = price, time
-    front = go.Scatter(
-        x=[networks[k].price[1] for k in steps],
-        y=[networks[k].time[1] for k in steps],
-        mode="lines",
-        line={"shape": "hv", **line(accent, 1.8)},
-        name="best trade-offs",
-        showlegend=True,
-        hoverinfo="skip",
-    )
-    rings = go.Scatter(
-        x=[networks[k].price[1] for k in best],
-        y=[networks[k].time[1] for k in best],
-        mode="markers",
-        name="advice",
-        showlegend=True,
-        hoverinfo="skip",
-        marker={
-            "size": 19 * theme.scale,
-            "symbol": "circle-open",
-            "color": theme.ink,
-            "line": {"width": 2.5, "color": theme.ink},
-        },
-    )
-    return frame(
+    at = [Point(one.price[1], one.time[1]) for one in networks]
+    return chart(
         [
-            front if len(steps) > 1 else None,
+            front_line("best trade-offs", [at[k] for k in steps], accent, theme),
             _points(networks, False, "switch", "circle", accent, best, measures, theme),
             _points(networks, True, "no switch", "diamond", theme.ink, best, measures, theme),
-            rings if best else None,
+            dots(
+                "advice",
+                [at[k] for k in best],
+                {
+                    "size": 19 * theme.scale,
+                    "symbol": "circle-open",
+                    "color": theme.ink,
+                    "line": line(theme.ink, 2.5),
+                },
+                theme,
+            ),
         ],
         theme,
-        HEIGHT * theme.scale,
+        HEIGHT,
+        x_axis,
+        y_axis,
         _labels(networks, best, steps, x_axis, y_axis, theme),
-        showlegend=True,
-        margin=margins(
-            name_px(y_axis["ticktext"], theme, 34, 6.4), 14, 62 * theme.scale, 44 * theme.scale
-        ),
-        xaxis=x_axis,
-        yaxis=y_axis,
+        legend=True,
+        room={"top": 62, "right": 14},
     )
 
 
@@ -279,50 +262,40 @@ def _points(
     best: Collection[int],
     measures: tuple[MeasureWords, MeasureWords],
     theme: Theme,
-) -> go.Scatter:
+) -> Layer:
     price, time = measures
-    rows = [k for k, one in enumerate(networks) if one.rival == rival]
-    bars = {
+    rows = {k: one for k, one in enumerate(networks) if one.rival == rival}
+    whiskers = {
         error: {
             "type": "data",
             "symmetric": False,
-            "array": [
-                getattr(networks[k], field)[2] - getattr(networks[k], field)[1] for k in rows
-            ],
-            "arrayminus": [
-                getattr(networks[k], field)[1] - getattr(networks[k], field)[0] for k in rows
-            ],
+            "array": [most - usual for _, usual, most in spans],
+            "arrayminus": [usual - least for least, usual, _ in spans],
             "color": theme.muted,
             "thickness": 1.1,
             "width": 3,
         }
-        for error, field in (("error_x", "price"), ("error_y", "time"))
+        for error, spans in (
+            ("error_x", [one.price for one in rows.values()]),
+            ("error_y", [one.time for one in rows.values()]),
+        )
         if not rival
     }
-    return go.Scatter(
-        x=[networks[k].price[1] for k in rows],
-        y=[networks[k].time[1] for k in rows],
-        mode="markers",
-        name=name,
-        showlegend=bool(rows),
-        marker=opaque(
-            [(10 if networks[k].on_front or k in best else 7) * theme.scale for k in rows],
-            colour,
-            symbol=symbol,
-            line=line(theme.page, 1),
-        ),
-        customdata=[
-            [
-                networks[k].name,
-                time.words(networks[k].time[1]),
-                price.words(networks[k].price[1]),
-                networks[k].words,
-            ]
-            for k in rows
+    sizes = [(10 if one.on_front or k in best else 7) * theme.scale for k, one in rows.items()]
+    return dots(
+        name,
+        [
+            Point(
+                one.price[1],
+                one.time[1],
+                f"<b>{one.name}</b><br>{time.words(one.time[1])}, {price.words(one.price[1])}"
+                f"<br>{one.words}",
+            )
+            for one in rows.values()
         ],
-        hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}, %{customdata[2]}"
-        "<br>%{customdata[3]}<extra></extra>",
-        **bars,
+        opaque(sizes, colour, symbol=symbol, line=line(theme.page, 1)),
+        theme,
+        **whiskers,
     )
 
 

@@ -1,32 +1,28 @@
 """What networks cost and burn: stacked by part, by cluster size and by year; what a dollar of network buys."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 
 from topox_core.economics.comparison import Year
-from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
+from topox_core.economics.networks import LINE_NAMES, NETWORK_RECORDS, NETWORKS, Bill
+from topox_core.figures.builders import Bar, Point, bars, chart, curve, on_top, row_chart
 from topox_core.figures.palette import Theme, blend, readable_on
 from topox_core.figures.template import (
-    HORIZONTAL_LEGEND,
-    INSIDE,
+    Figure,
+    Layer,
     Look,
     axis,
     beside,
-    frame,
     kept_apart,
     line,
     log_axis,
-    margins,
     multiples,
     named_axis,
     note,
     opaque,
-    outside,
     round_step,
-    row_axis,
-    sideways_bars,
     upright,
 )
 from topox_core.text.numbers import NBSP, amount_words, energy, money, unit_of
@@ -64,14 +60,6 @@ ORDER = (
     "one_by_two_switch",
     "ocs_port",
 )
-SHORT_NAMES = {
-    "fat_tree": "Fat-tree",
-    "rail_optimized": "Rail-<br>optimised",
-    "rail_only": "Rail only",
-    "topoopt_patch_panel": "TopoOpt<br>panel",
-    "topoopt_ocs": "TopoOpt<br>OCS",
-    "photonic_rails": "Photonic<br>rails",
-}
 # Shorter than on a bill, so that a legend or a table's head fits one line.
 SHORT_PARTS = {
     "ocs_port": "optical ports",
@@ -91,7 +79,7 @@ def part_colour(part: str, theme: Theme) -> str:
 
 def stacked(
     bills: Mapping[str, Bill], measure: str, theme: Theme, infeasible: Sequence[str] = ()
-) -> go.Figure:
+) -> Figure:
     """Return a bar a network, stacked by part, its total on top.
 
     Parameters
@@ -101,98 +89,76 @@ def stacked(
     infeasible
         Networks that cannot be built at this size: their total carries a cross.
     """
-    names = list(bills)
-    totals = [bills[name].amount(measure) for name in names]
-    top = max([1e-9, *totals])
+    totals = {name: bill.amount(measure) for name, bill in bills.items()}
+    top = max([1e-9, *totals.values()])
     factor, unit = unit_of(top, measure)
     # As many digits as the highest has: a phone's bars are narrow.
     decimals = 3 if top < factor else max(0, 3 - len(f"{top / factor:.0f}"))
-    layers = []
-    base = np.zeros(len(names))
-    for part in ORDER:
-        values = np.array(
-            [
-                sum(line.amount(measure) for line in bills[name].lines if line.part == part)
-                for name in names
-            ]
-        )
-        if not values.any():
-            continue
-        counts = [bills[name].count(part) for name in names]
-        shown = values > 0
-        layers.append(
-            go.Bar(
-                x=[k for k, on in enumerate(shown) if on],
-                y=values[shown] / factor,
-                base=base[shown] / factor,
-                width=0.62,
-                name=SHORT_PARTS.get(part, LINE_NAMES[part]),
-                marker=_marker(part, theme),
-                text=[
-                    f"{v / factor:.{decimals}f}" if v / top * PLOT_PX >= MIN_PX else ""
-                    for v in values[shown]
-                ],
-                **INSIDE,
-                textfont={
-                    "size": [
-                        (11.5 if v / top * PLOT_PX >= ROOM_PX else 9.5) * theme.scale
-                        for v in values[shown]
-                    ],
-                    "color": readable_on(part_colour(part, theme)),
-                },
-                customdata=[
-                    [NETWORKS[names[k]], f"{counts[k]:,.6g}", amount_words(values[k], measure)]
-                    for k, on in enumerate(shown)
-                    if on
-                ],
-                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} "
-                + LINE_NAMES[part]
-                + ": %{customdata[2]}<extra></extra>",
+    amounts = {
+        part: [
+            (k, name, sum(one.amount(measure) for one in bill.lines if one.part == part))
+            for k, (name, bill) in enumerate(bills.items())
+        ]
+        for part in ORDER
+    }
+    px = PLOT_PX / top
+    kinds = on_top(
+        [
+            Bar(
+                k,
+                amount / factor,
+                f"<b>{NETWORKS[name]}</b><br>{bills[name].count(part):,.6g} "
+                f"{LINE_NAMES[part]}: {amount_words(amount, measure)}",
+                text=f"{amount / factor:.{decimals}f}" if amount * px >= MIN_PX else "",
             )
-        )
-        base += values
-    marks = [
-        note(
-            f"<b>{amount_words(total, measure)}</b>{' ✗' if name in infeasible else ''}",
-            k,
-            total / factor,
-            12.5 * theme.scale,
-            theme.bad if name in infeasible else theme.ink,
-            yanchor="bottom",
-            yshift=3,
-        )
-        for k, (name, total) in enumerate(zip(names, totals, strict=True))
-    ]
-    return frame(
-        layers,
+            for k, name, amount in of
+            if amount > 0
+        ]
+        for part, of in amounts.items()
+    )
+    return chart(
+        [
+            bars(
+                SHORT_PARTS.get(part, LINE_NAMES[part]),
+                _marker(part, theme),
+                kind,
+                theme,
+                ink=readable_on(part_colour(part, theme)),
+                size=[11.5 if one.length * factor * px >= ROOM_PX else 9.5 for one in kind],
+                standing=True,
+            )
+            for part, kind in zip(ORDER, kinds, strict=True)
+        ],
         theme,
-        318 * theme.scale,
-        marks,
-        showlegend=True,
-        margin=margins(46 * theme.scale, 8, 30 * theme.scale, 40 * theme.scale),
-        legend={
-            **HORIZONTAL_LEGEND,
-            "yanchor": "bottom",
-            "y": 1.02,
-            "xanchor": "left",
-            "x": -0.09,
-            "traceorder": "reversed",
-            "font": {"size": 12 * theme.scale, "color": theme.ink},
-        },
-        xaxis=named_axis(
+        318,
+        named_axis(
             theme,
-            [SHORT_NAMES[name] for name in names],
+            [NETWORK_RECORDS[name].short.replace("\n", "<br>") for name in bills],
             size=11,
             colour=theme.ink,
-            range=[-0.5, len(names) - 0.5],
+            range=[-0.5, len(bills) - 0.5],
         ),
-        yaxis=axis(
+        axis(
             theme,
             grid=True,
             range=[0, top / factor * 1.12],
             **value_ticks(top / factor, "$" if measure == "cost" else "", unit),
         ),
-    )
+        [
+            note(
+                f"<b>{amount_words(total, measure)}</b>{' ✗' if name in infeasible else ''}",
+                k,
+                total / factor,
+                12.5 * theme.scale,
+                theme.bad if name in infeasible else theme.ink,
+                yanchor="bottom",
+                yshift=3,
+            )
+            for k, (name, total) in enumerate(totals.items())
+        ],
+        legend=True,
+        room={"left": 46},
+    ).update_layout(legend={"x": -0.09, "traceorder": "reversed"})
 
 
 def value_ticks(top: float, prefix: str, unit: str) -> Look:
@@ -224,15 +190,8 @@ HEIGHT = 290
 
 def _style(network: str, theme: Theme) -> Look:
     """Return a network's line: greys for packets, blue for optics."""
-    optical = part_colour("ocs_port", theme)
-    return {
-        "fat_tree": line(theme.ink, 1.6, "dash"),
-        "rail_optimized": line(theme.ink, 1.8, "solid"),
-        "rail_only": line(theme.muted, 1.8, "solid"),
-        "topoopt_patch_panel": line(part_colour("patch_panel_port", theme), 1.8, "dot"),
-        "topoopt_ocs": line(optical, 1.8, "dash"),
-        "photonic_rails": line(optical, 3, "solid"),
-    }[network]
+    colour, width, dash = NETWORK_RECORDS[network].line
+    return line(getattr(theme, colour, "") or part_colour(colour, theme), width, dash)
 
 
 def by_size(
@@ -241,7 +200,7 @@ def by_size(
     now: int,
     theme: Theme,
     most_photonic: float = float("inf"),
-) -> go.Figure:
+) -> Figure:
     """Return cost or power per GPU by cluster size; photonic rails are dotted beyond their ports.
 
     Parameters
@@ -256,39 +215,43 @@ def by_size(
         limit = most_photonic if network == "photonic_rails" else float("inf")
         within = [one for one in bills if one.gpus <= limit]
         beyond = [one for one in bills if one.gpus > limit]
-        style = _style(network, theme)
-        if within:
-            layers.append(_line(within, NETWORKS[network], measure, style, theme.scale))
-        if beyond:
-            bills, name = [*within[-1:], *beyond], NETWORKS[network] + ", too few ports"
-            style |= {"dash": "dot", "width": 1.4}
-            layers.append(_line(bills, name, measure, style, theme.scale))
-            layers[-1].marker.color = theme.page
+        style, name = _style(network, theme), NETWORKS[network]
+        layers += [
+            _line(within, name, measure, style, theme),
+            _line(
+                [*within[-1:], *beyond],
+                f"{name}, too few ports",
+                measure,
+                {**style, "dash": "dot", "width": 1.4},
+                theme,
+                hollow=True,
+            )
+            if beyond
+            else None,
+        ]
     sizes = sorted({int(one.gpus) for bills in curves.values() for one in bills})
-    every = [_a_gpu(one, measure) for bills in curves.values() for one in bills]
-    low = min((each for each in every if each > 0), default=1.0) / 1.2
-    high = max((each for each in every if each > 0), default=10.0) * 1.2
-    span = float(np.log10(low)), float(np.log10(high))
+    every = [each for bills in curves.values() for one in bills if (each := _a_gpu(one, measure))]
+    low, high = min(every, default=1.0) / 1.2, max(every, default=10.0) * 1.2
     named = sizes[::-1][:: max(1, -(-len(sizes) // 7))][::-1]
-    return frame(
+    return chart(
         layers,
         theme,
-        HEIGHT * theme.scale,
-        [
-            upright(now, line(theme.muted, 1, "dot")),
-            *_names(curves, measure, span, theme),
-        ],
-        margin=margins(54 * theme.scale, 128 * theme.scale, 10, 42 * theme.scale),
-        xaxis=axis(
+        HEIGHT,
+        axis(
             theme,
             type="log",
             title="GPUs, logarithmic",
             tickvals=named,
             ticktext=[f"{n:,}" for n in named],
         ),
-        yaxis=log_axis(
-            theme, low, high, "${:,g}".format if measure == "cost" else "{:,g} W".format, grid=True
+        log_axis(
+            theme, low, high, ("${:,g}" if measure == "cost" else "{:,g} W").format, grid=True
         ),
+        [
+            upright(now, line(theme.muted, 1, "dot")),
+            *_names(curves, measure, (math.log10(low), math.log10(high)), theme),
+        ],
+        room={"right": 128},
     )
 
 
@@ -296,29 +259,31 @@ def _a_gpu(bill: Bill, measure: str) -> float:
     return bill.amount(measure) / bill.gpus
 
 
-def _line(bills: Sequence[Bill], name: str, measure: str, style: Look, scale: float) -> go.Scatter:
-    amounts = [one.amount(measure) for one in bills]
-    return go.Scatter(
-        x=[one.gpus for one in bills],
-        y=[_a_gpu(one, measure) for one in bills],
-        mode="lines+markers",
-        name=name,
-        line=style,
-        marker=opaque(
-            (6 if style["width"] > 2 else 4) * scale,
-            style["color"],
-            line=line(style["color"], 1),
-        ),
-        customdata=[
-            [
-                amount_words(amount, measure),
-                amount_words(amount / one.gpus, measure),
-                f"{one.gpus:,}",
-            ]
-            for amount, one in zip(amounts, bills, strict=True)
+def _line(
+    bills: Sequence[Bill],
+    name: str,
+    measure: str,
+    style: Look,
+    theme: Theme,
+    hollow: bool = False,
+) -> Layer:
+    """Return a network's line; its marks are hollow where the switch has too few ports."""
+    size, fill = 6 if style["width"] > 2 else 4, theme.page if hollow else style["color"]
+    return curve(
+        name,
+        [
+            Point(
+                one.gpus,
+                _a_gpu(one, measure),
+                f"<b>{name}</b><br>{one.gpus:,} GPUs: {amount_words(one.amount(measure), measure)}, "
+                f"{amount_words(_a_gpu(one, measure), measure)} per GPU",
+            )
+            for one in bills
         ],
-        hovertemplate=f"<b>{name}</b><br>%{{customdata[2]}} GPUs: %{{customdata[0]}}, "
-        "%{customdata[1]} per GPU<extra></extra>",
+        style,
+        theme,
+        marker=opaque(size * theme.scale, fill, line=line(style["color"], 1)),
+        mode="lines+markers",
     )
 
 
@@ -355,63 +320,53 @@ def _names(
     ]
 
 
-def yearly(years: Mapping[str, Year], theme: Theme) -> go.Figure:
+def yearly(years: Mapping[str, Year], theme: Theme) -> Figure:
     """Return a bar of dollars per year a network: its share of the purchase, and electricity."""
-    purchase = [year.purchase_usd for year in years.values()]
-    electric = [year.electricity_usd for year in years.values()]
     top = max([1e-9, *(year.total_usd for year in years.values())])
     factor, unit = unit_of(top, "cost")
-    layers = [
-        sideways_bars(
-            [start / factor for start in starts],
-            [value / factor for value in values],
-            list(range(len(years))),
-            words,
-            {"color": colour, "line": line(theme.page, 1)},
-            width=0.58,
-            customdata=[
-                [NETWORKS[name], money(value), energy(years[name].energy_kwh)]
-                for name, value in zip(years, values, strict=True)
-            ],
-            hovertemplate="<b>%{customdata[0]}</b><br>"
-            + words
-            + " %{customdata[1]} per year; %{customdata[2]}<extra></extra>",
-        )
-        for words, values, starts, colour in (
-            (
-                "purchase, written off",
-                purchase,
-                [0.0] * len(years),
-                part_colour("transceiver", theme),
-            ),
-            (
-                "electricity",
-                electric,
-                purchase,
-                theme.muted if theme.name == "light" else "#C3CCD7",
-            ),
-        )
-    ]
-    labels = [
-        f"<b>{money(year.total_usd)}</b>&nbsp; {energy(year.energy_kwh)}" for year in years.values()
-    ]
-    return frame(
-        layers,
+    amounts = {
+        "purchase, written off": [year.purchase_usd for year in years.values()],
+        "electricity": [year.electricity_usd for year in years.values()],
+    }
+    kinds = on_top(
+        [
+            Bar(
+                k,
+                usd / factor,
+                f"<b>{NETWORKS[name]}</b><br>{words} {money(usd)} per year; "
+                f"{energy(years[name].energy_kwh)}",
+            )
+            for k, (name, usd) in enumerate(zip(years, of, strict=True))
+        ]
+        for words, of in amounts.items()
+    )
+    looks = part_colour("transceiver", theme), theme.muted if theme.name == "light" else "#C3CCD7"
+    return row_chart(
+        [NETWORKS[name] for name in years],
+        [
+            bars(words, colour, kind, theme)
+            for words, colour, kind in zip(amounts, looks, kinds, strict=True)
+        ],
         theme,
-        (36 * len(years) + 66) * theme.scale,
-        beside(labels, [year.total_usd / factor for year in years.values()], theme, shift=7),
-        showlegend=True,
-        margin=margins(140 * theme.scale, 8, 28 * theme.scale, 28 * theme.scale),
-        xaxis=axis(
+        axis(
             theme, grid=True, range=[0, top / factor * 1.36], **value_ticks(top / factor, "$", unit)
         ),
-        yaxis=row_axis(theme, [NETWORKS[name] for name in years], 12),
+        36,
+        legend=True,
+        marks=beside(
+            [
+                f"<b>{money(year.total_usd)}</b>&nbsp; {energy(year.energy_kwh)}"
+                for year in years.values()
+            ],
+            [year.total_usd / factor for year in years.values()],
+            theme,
+        ),
     )
 
 
 def worth(
     rows: Sequence[tuple[str, str, float, str]], unit: str, theme: Theme, ticks: str = "~s"
-) -> go.Figure:
+) -> Figure:
     """Return a bar for each of ``rows``: (fabric, label, value, the value in words).
 
     Parameters
@@ -421,33 +376,32 @@ def worth(
     ticks
         How the axis writes its values, as plotly has it.
     """
-    return frame(
+    every = [
+        Bar(row, value, f"<b>{label}</b><br>{value:.6g} {unit}", text=words)
+        for row, (_, label, value, words) in enumerate(rows)
+    ]
+    return row_chart(
+        [label for _, label, *_ in rows],
         [
-            go.Bar(
-                orientation="h",
-                y=list(range(len(rows))),
-                x=[value for _, _, value, _ in rows],
-                width=0.58,
-                marker={
+            bars(
+                "",
+                {
                     "color": [theme.fabric_colour(fabric) for fabric, *_ in rows],
                     "line": line(theme.line, 0.5),
                 },
-                textangle=0,
-                **outside([words for *_, words in rows], theme, 12),
-                customdata=[[label, f"{value:.6g}"] for _, label, value, _ in rows],
-                hovertemplate=f"<b>%{{customdata[0]}}</b><br>%{{customdata[1]}} {unit}<extra></extra>",
+                every,
+                theme,
+                size=12,
             )
         ],
         theme,
-        (34 * len(rows) + 44) * theme.scale,
-        margin=margins(144 * theme.scale, 8, 4, 30 * theme.scale),
-        xaxis=axis(
+        axis(
             theme,
             grid=True,
             # Room for a label on a phone.
-            range=[0, 1.36 * max([1e-9, *(value for _, _, value, _ in rows)])],
+            range=[0, 1.36 * max([1e-9, *(one.length for one in every)])],
             nticks=5,
             tickformat=ticks,
         ),
-        yaxis=row_axis(theme, [label for _, label, *_ in rows], 12),
+        34,
     )

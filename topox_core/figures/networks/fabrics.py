@@ -3,10 +3,10 @@
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from topox_core.fabrics.run import Breakdown, FabricRun
+from topox_core.figures.builders import Bar, Point, bars, row_chart, ticks_across, written
 from topox_core.figures.iteration.lanes import COLUMNS, MAX_STRIP_ROWS
 from topox_core.figures.palette import (
     CATEGORY_COLOURS,
@@ -18,6 +18,8 @@ from topox_core.figures.template import (
     CLEAR,
     IN_SECONDS,
     UNFADED,
+    Figure,
+    Layer,
     Look,
     band,
     beside,
@@ -28,10 +30,6 @@ from topox_core.figures.template import (
     name_px,
     named_axis,
     note,
-    opaque,
-    outside,
-    row_axis,
-    sideways_bars,
     time_axis,
     time_image,
     upright,
@@ -84,7 +82,7 @@ def iteration_bars(
     theme: Theme,
     first: Collection[str] = (),
     legend: bool = True,
-) -> go.Figure:
+) -> Figure:
     """Return a stacked bar of time a fabric, with its lower bound as a tick across it.
 
     Parameters
@@ -98,77 +96,68 @@ def iteration_bars(
     legend
         Whether it has its own, which grows into the bars in a narrow window.
     """
-    names = list(runs)
-    times = [runs[name].iteration_ms for name in names]
-    until = shown_until(times)
-    limit = until * (BEYOND if any(t > until * (1 + 1e-9) for t in times) else 1.0)
+    times = {name: run.iteration_ms for name, run in runs.items()}
+    until = shown_until(list(times.values()))
+    limit = until * (BEYOND if any(t > until * (1 + 1e-9) for t in times.values()) else 1.0)
     end = limit * 1.01
-    spent = np.array([parts_of(runs[name].breakdown) for name in names]).reshape(-1, len(PARTS))
+    spent = np.array([parts_of(run.breakdown) for run in runs.values()]).reshape(-1, len(PARTS))
     ends = np.minimum(np.cumsum(spent, axis=1), limit)
-    starts = np.concatenate([np.zeros((len(names), 1)), ends[:, :-1]], axis=1)
-    markers = [
-        {"color": colour, "line": line(theme.page, 1)}
-        for colour in (COMPUTE_COLOUR, EXPOSED_COLOUR, theme.line)
-    ]
-    markers.insert(PARTS.index("dark"), hatched(theme))
-    layers = [
-        sideways_bars(
-            starts[:, k],
-            ends[:, k] - starts[:, k],
-            list(range(len(names))),
-            part,
-            markers[k],
-            width=0.6,
-            **UNFADED,
-            customdata=[
-                [name, labels[name], f"{value:.6g}", f"{100 * value / total if total else 0:.3g}"]
-                for name, value, total in zip(names, spent[:, k].tolist(), times, strict=True)
-            ],
-            hovertemplate=f"<b>%{{customdata[1]}}</b><br>{part} %{{customdata[2]}} ms, "
-            "%{customdata[3]} %<extra></extra>",
+    starts = np.concatenate([np.zeros((len(runs), 1)), ends[:, :-1]], axis=1)
+    looks = (COMPUTE_COLOUR, EXPOSED_COLOUR, hatched(theme), theme.line)
+    bounds = [
+        Point(
+            run.bound_ms,
+            row,
+            f"<b>{labels[name]}</b><br>no less than {run.bound_ms:.6g} ms<br>"
+            f"{escape_untrusted(run.bound_by, 'figure')}",
         )
-        for k, part in enumerate(PARTS)
+        for row, (name, run) in enumerate(runs.items())
+        if run.bound_ms <= limit
     ]
-    bounded = [(k, name) for k, name in enumerate(names) if runs[name].bound_ms <= limit]
-    bounds = go.Scatter(
-        x=[runs[name].bound_ms for _, name in bounded],
-        y=[k for k, _ in bounded],
-        mode="markers",
-        name="lower bound",
-        showlegend=True,
-        marker=opaque(25 * theme.scale, symbol="line-ns", line=line(theme.ink, 2.5)),
-        customdata=[
-            [
-                name,
-                labels[name],
-                f"{runs[name].bound_ms:.6g}",
-                escape_untrusted(runs[name].bound_by, "figure"),
-            ]
-            for _, name in bounded
-        ],
-        hovertemplate="<b>%{customdata[1]}</b><br>no less than %{customdata[2]} ms<br>%{customdata[3]}<extra></extra>",
-    )
     numbers = _numbers(spent, starts, ends, [run.bound_ms for run in runs.values()], end, theme)
     totals = [
         f"<b>{time(t)}</b>" if name in first else time(t) + (" ›" if t > limit else "")
-        for name, t in zip(names, times, strict=True)
+        for name, t in times.items()
     ]
-    return frame(
-        [*layers, numbers, bounds],
+    return row_chart(
+        [_row_name(labels[n], notes.get(n), theme, n in first) for n in runs],
+        [
+            *[
+                bars(
+                    part,
+                    look,
+                    [
+                        Bar(
+                            row,
+                            high - low,
+                            f"<b>{labels[name]}</b><br>{part} {ms:.6g} ms, "
+                            f"{100 * ms / times[name] if times[name] else 0:.3g} %",
+                            low,
+                        )
+                        for row, (name, low, high, ms) in enumerate(
+                            zip(
+                                runs,
+                                *(of[:, k].tolist() for of in (starts, ends, spent)),
+                                strict=True,
+                            )
+                        )
+                    ],
+                    theme,
+                    0.6,
+                    **UNFADED,
+                )
+                for k, (part, look) in enumerate(zip(PARTS, looks, strict=True))
+            ],
+            numbers,
+            ticks_across("lower bound", bounds, theme, 25),
+        ],
         theme,
-        (39 * len(names) + (78 if legend else 46)) * theme.scale,
-        beside(totals, [min(t, limit) for t in times], theme, shift=8),
-        showlegend=legend,
-        margin=margins(
-            LABEL_LEFT * theme.scale,
-            TIME_RIGHT * theme.scale,
-            (34 if legend else 2) * theme.scale,
-            30,
-        ),
-        xaxis=time_axis(theme, end, grid=True, most_ticks=5),
-        yaxis=row_axis(
-            theme, [_row_name(labels[n], notes.get(n), theme, n in first) for n in names]
-        ),
+        time_axis(theme, end, grid=True, most_ticks=5),
+        44,
+        12.5,
+        legend,
+        {"left": LABEL_LEFT, "right": TIME_RIGHT, "top": 34 if legend else 2},
+        marks=beside(totals, [min(t, limit) for t in times.values()], theme, shift=8),
     )
 
 
@@ -188,31 +177,20 @@ def _numbers(
     bounds: Sequence[float],
     limit: float,
     theme: Theme,
-) -> go.Scatter:
+) -> Layer:
     """Return the numbers of parts with room for one, clear of the bound's tick; a page hides them in a narrow window."""
     colours, per_px = ("#FFFFFF", "#10151C", theme.ink, theme.ink), limit / PLOT_PX
-    numbers: list[tuple[float, int, str, str, float]] = []
+    numbers: list[tuple[Point, str, float]] = []
     for (row, part), value in np.ndenumerate(spent):
         low, high = float(starts[row, part]), float(ends[row, part])
         words = short(float(value) / (1000 if limit >= IN_SECONDS else 1))
         for size, half_px in ((11.5, 3.6 * len(words) + 3), (10.0, 2.7 * len(words) + 0.5)):
             x = _clear(low, high, bounds[row], half_px * theme.scale * per_px)
             if part != 2 and x is not None:
-                numbers.append((x, int(row), words, colours[part], size * theme.scale))
+                numbers.append((Point(x, row, text=words), colours[part], size))
                 break
-    return go.Scatter(
-        x=[x for x, *_ in numbers],
-        y=[row for _, row, *_ in numbers],
-        text=[words for _, _, words, *_ in numbers],
-        textfont={
-            "size": [size for *_, size in numbers],
-            "color": [colour for *_, colour, _ in numbers],
-        },
-        mode="text",
-        name="numbers",
-        hoverinfo="skip",
-        showlegend=False,
-    )
+    sizes, inks = [size for *_, size in numbers], [ink for _, ink, _ in numbers]
+    return written("numbers", [point for point, *_ in numbers], theme, sizes, inks)
 
 
 def _clear(low: float, high: float, bound: float, half: float) -> float | None:
@@ -239,7 +217,7 @@ def strips(
     times_ms: Mapping[str, float],
     until_ms: float,
     theme: Theme,
-) -> go.Figure:
+) -> Figure:
     """Return all fabrics' iterations on one clock; the end of each is a line with its time."""
     names = list(images)
     rows = max((len(images[name]) for name in names), default=1)
@@ -284,38 +262,37 @@ def strips(
     )
 
 
-def before_after(rows: Sequence[tuple[str, str, float, float]], theme: Theme) -> go.Figure:
+def before_after(rows: Sequence[tuple[str, str, float, float]], theme: Theme) -> Figure:
     """Return two bars a row: (label, fabric, undisturbed ms, degraded ms; hatched)."""
-    rows_of = {
-        fabric: [(k, row) for k, row in enumerate(rows) if row[1] == fabric]
-        for fabric in dict.fromkeys(row[1] for row in rows)
-    }
-    layers = [
-        go.Bar(
-            orientation="h",
-            x=[float(row[column]) for _, row in mine],
-            y=[k + shift for k, _ in mine],
-            width=0.32,
-            marker=marker,
-            name=f"{fabric} {words}",
-            **outside([time(float(row[column])) for _, row in mine], theme, 12),
-            customdata=[[row[0], f"{float(row[column]):.6g}"] for _, row in mine],
-            hovertemplate="<b>%{customdata[0]}</b><br>"
-            + words
-            + " %{customdata[1]} ms<extra></extra>",
-        )
-        for fabric, mine in rows_of.items()
-        for words, column, shift, marker in (
-            ("undisturbed", 2, -0.19, {"color": theme.fabric_colour(fabric)}),
-            ("degraded", 3, 0.19, hatched(theme, theme.fabric_colour(fabric), 6, 0.35)),
-        )
+    every = [
+        (fabric, words, Bar(k + at, ms, f"<b>{label}</b><br>{words} {ms:.6g} ms", text=time(ms)))
+        for k, (label, fabric, *both) in enumerate(rows)
+        for at, words, ms in zip((-0.19, 0.19), ("undisturbed", "degraded"), both, strict=True)
     ]
-    top = max([1e-9, *(max(before, after) for _, _, before, after in rows)])
-    return frame(
+    layers = []
+    for fabric, words in dict.fromkeys((fabric, words) for fabric, words, _ in every):
+        colour = theme.fabric_colour(fabric)
+        layers.append(
+            bars(
+                f"{fabric} {words}",
+                colour if words == "undisturbed" else hatched(theme, colour, 6, 0.35),
+                [bar for *kind, bar in every if kind == [fabric, words]],
+                theme,
+                0.32,
+                size=12,
+            )
+        )
+    return row_chart(
+        [row[0].replace(", ", ",<br>") for row in rows],
         layers,
         theme,
-        (54 * len(rows) + 40) * theme.scale,
-        margin=margins(LABEL_LEFT * theme.scale, TIME_RIGHT * theme.scale, 6, 30),
-        xaxis=time_axis(theme, top * 1.01, grid=True, most_ticks=3),
-        yaxis=row_axis(theme, [row[0].replace(", ", ",<br>") for row in rows]),
+        time_axis(
+            theme,
+            1.01 * max([1e-9, *(bar.length for *_, bar in every)]),
+            grid=True,
+            most_ticks=3,
+        ),
+        54,
+        12.5,
+        room={"right": TIME_RIGHT},
     )

@@ -1,19 +1,18 @@
 """TopologyFinder step by step: circuits on a circle, hops between servers, and the steps inside one collective."""
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from topox_core.fabrics.controllers.one_collective import OneCollective, StepsOnPorts, set_ups
+from topox_core.figures.builders import Bar, Point, arcs, arrows, bars, curve, dots, row_chart
 from topox_core.figures.palette import VERMILION, Theme, blend
 from topox_core.figures.template import (
-    INSIDE,
+    Figure,
+    Layer,
     Look,
     arc_points,
-    curved_lines,
     frame,
     image,
     line,
@@ -22,11 +21,10 @@ from topox_core.figures.template import (
     note,
     on_a_circle,
     opaque,
-    row_axis,
     time_axis,
 )
 from topox_core.model.transfer_graph import FloatArray
-from topox_core.topology.ring_circuits import Frame, LinkSet
+from topox_core.topology.ring_circuits import Frame
 from topox_core.topology.routing import Path
 from topox_core.topology.traffic import Pair
 
@@ -34,59 +32,49 @@ from topox_core.topology.traffic import Pair
 LABELLED_SHARE = 0.02
 
 
-def steps_on_ports(one: OneCollective, way: StepsOnPorts, theme: Theme) -> go.Figure:
+def steps_on_ports(one: OneCollective, way: StepsOnPorts, theme: Theme) -> Figure:
     """Return a row per port: its steps in the colours of their circuits, and the set-ups between them.
 
     All members do the same, so that the ports of one stand for all. A set-up is drawn right before
     the step that needs it.
     """
-    lasting_ms = {
-        (q, r): float(way.share_ms[q, r]) + one.latency_ms
-        for q, r in np.argwhere(way.share_ms > 0).tolist()
-    }
-    sent_on = {
-        circuits: [(q, r) for q, r in lasting_ms if one.steps.circuits[q] == circuits]
-        for circuits in np.unique(one.steps.circuits).tolist()
-    }
-    layers = [
-        go.Bar(
-            x=[lasting_ms[step] for step in sent],
-            base=[float(way.start_ms[step]) for step in sent],
-            y=[r for _, r in sent],
-            orientation="h",
-            width=0.62,
-            marker={"color": theme.switch_colour(circuits), "line": {"width": 0}},
-            text=[
-                str(step[0] + 1) if lasting_ms[step] > LABELLED_SHARE * way.makespan_ms else ""
-                for step in sent
-            ],
-            textfont={"color": theme.switch_text(circuits)},
-            customdata=[
-                [q + 1, r + 1, f"{way.share_ms[q, r] / one.steps.busy[q]:.1%}"] for q, r in sent
-            ],
-            hovertemplate="<b>step %{customdata[0]}</b>, port %{customdata[1]}<br>%{customdata[2]} of the message<br>"
-            "%{base:.6g} ms for %{x:.6g} ms<extra></extra>",
-            **INSIDE,
-        )
-        for circuits, sent in sent_on.items()
-    ]
-    dark = set_ups(one, way)
-    dark_bars = go.Bar(
-        x=[one.delay_ms] * len(dark),
-        base=[start for _, start in dark],
-        y=[port for port, _ in dark],
-        orientation="h",
-        width=0.24,
-        marker={"color": VERMILION, "line": {"width": 0}},
-        hovertemplate="set-up, %{x:.6g} ms<extra></extra>",
-    )
-    return frame(
-        [*layers, dark_bars if dark else None],
+    sent: dict[int, list[Bar]] = {k: [] for k in np.unique(one.steps.circuits).tolist()}
+    for q, port in np.argwhere(way.share_ms > 0).tolist():
+        lasts_ms, start_ms = float(way.share_ms[q, port]) + one.latency_ms, way.start_ms[q, port]
+        part = way.share_ms[q, port] / one.steps.busy[q]
+        said = f"<b>step {q + 1}</b>, port {port + 1}<br>{part:.1%} of the message<br>"
+        said += f"{start_ms:.6g} ms for {lasts_ms:.6g} ms"
+        label = str(q + 1) if lasts_ms > LABELLED_SHARE * way.makespan_ms else ""
+        sent[one.steps.circuits[q]].append(Bar(port, lasts_ms, said, float(start_ms), label))
+    return row_chart(
+        [f"port {port + 1}" for port in range(one.ports)],
+        [
+            *(
+                bars(
+                    "",
+                    {"color": theme.switch_colour(circuits), "line": {"width": 0}},
+                    every,
+                    theme,
+                    ink=theme.switch_text(circuits),
+                    size=12,
+                )
+                for circuits, every in sent.items()
+            ),
+            bars(
+                "",
+                {"color": VERMILION, "line": {"width": 0}},
+                [
+                    Bar(port, one.delay_ms, f"set-up, {one.delay_ms:.6g} ms", start)
+                    for port, start in set_ups(one, way)
+                ],
+                theme,
+                0.24,
+            ),
+        ],
         theme,
-        (44 + 34 * one.ports) * theme.scale,
-        xaxis=time_axis(theme, way.makespan_ms, grid=True),
-        yaxis=row_axis(theme, [f"port {r + 1}" for r in range(one.ports)]),
-        margin=margins(64 * theme.scale, 12, 6, 30 * theme.scale),
+        time_axis(theme, way.makespan_ms, grid=True),
+        34,
+        12.5,
     )
 
 
@@ -135,7 +123,7 @@ def ring(
     routes: Sequence[Path],
     theme: Theme,
     busiest: tuple[Sequence[Pair], str] | None = None,
-) -> go.Figure:
+) -> Figure:
     """Return servers on a circle and the circuits so far; those of this step are heavy.
 
     Parameters
@@ -145,7 +133,7 @@ def ring(
     busiest
         Between which servers the circuits lead that carry most, and their name in the legend.
     """
-    layers: list[go.Scatter | None] = []
+    layers: list[Layer] = []
     new = {one.name for one in picture.added}
     laid = picture.circuits_laid
     drawn = {pair for one in laid for pair in one.pairs}
@@ -156,56 +144,50 @@ def ring(
         if one.laid:
             colour, dash = colours[number % len(colours)], DASHES[number % len(DASHES)]
         heavy = one.name in new
-        arcs = _arcs(one.pairs, drawn, servers)
-        arrows = len(one.pairs) <= MAX_ARROWS and one.laid
-        layers += [
-            _lines(
-                arcs,
-                f"{one.name} ({len(one.pairs)})",
-                line(colour, 2.6 if heavy else 1.2, dash),
-                opacity=0.95 if heavy or not new else 0.55,
-                hoverinfo="skip",
-            ),
-            _arrows(one, arcs, colour, 8 if heavy else 6) if arrows else None,
-        ]
-    if busiest is not None:
-        links, words = busiest
-        arcs = _arcs(links, drawn, servers)
-        layers.append(_lines(arcs, words, line(theme.ink, 4), hoverinfo="name"))
-    for path in routes:
-        x, y = 0.965 * on_a_circle(servers, np.array(path))
+        ends = _ends(one.pairs, drawn, servers)
+        style = line(colour, 2.6 if heavy else 1.2, dash)
         layers.append(
-            go.Scatter(
-                x=x,
-                y=y,
-                mode="lines+markers",
-                name=" → ".join(f"S{s}" for s in path),
-                showlegend=True,
-                line=line(theme.ink, 4),
-                hoverinfo="name",
-                marker=opaque(9, theme.ink),
+            arcs(
+                f"{one.name} ({len(one.pairs)})",
+                *ends,
+                style,
+                BENT_POINTS,
+                opacity=0.95 if heavy or not new else 0.55,
             )
         )
-    x, y = on_a_circle(servers, np.arange(servers))
+        if len(one.pairs) <= MAX_ARROWS and one.laid:
+            # Nearer its end, a small triangle says which way each leads.
+            says = [f"S{a} → S{b}<br>{one.name}" for a, b in one.pairs]
+            triangle = opaque(8 if heavy else 6, colour, symbol="triangle-up")
+            curves = arc_points(*ends, BENT_POINTS)
+            layers.append(arrows(one.name, curves, BENT_POINTS - 2, says, triangle, theme))
+    if busiest is not None:
+        links, words = busiest
+        ends = _ends(links, drawn, servers)
+        layers.append(arcs(words, *ends, line(theme.ink, 4), BENT_POINTS, hoverinfo="name"))
+    at = on_a_circle(servers, np.arange(servers)).T.tolist()
+    for path in routes:
+        points = [Point(0.965 * at[server][0], 0.965 * at[server][1]) for server in path]
+        name = " → ".join(f"S{server}" for server in path)
+        layers.append(curve(name, points, line(theme.ink, 4), theme, mark="circle", size=9))
     named = servers <= MAX_NAMED
-    nodes = go.Scatter(
-        x=x,
-        y=y,
-        mode="markers",
-        name="servers",
-        customdata=[f"S{s}" for s in range(servers)],
-        marker=opaque(9 if named else 5, theme.page, line=line(theme.ink, 1.5)),
-        hovertemplate="%{customdata}<extra></extra>",
-    )
-    step = 1 if named else max(1, servers // 16)
     plain = {"visible": False, "fixedrange": True}
     return frame(
-        [*layers, nodes],
+        [
+            *layers,
+            dots(
+                "servers",
+                [Point(x, y, f"S{server}") for server, (x, y) in enumerate(at)],
+                opaque(9 if named else 5, theme.page, line=line(theme.ink, 1.5)),
+                theme,
+            ),
+        ],
         theme,
         400 * theme.scale,
         [
-            note(f"<b>S{s}</b>", 1.1 * float(x[s]), 1.1 * float(y[s]), 12 * theme.scale, theme.ink)
-            for s in range(0, servers, step)
+            note(f"<b>S{server}</b>", 1.1 * x, 1.1 * y, 12 * theme.scale, theme.ink)
+            for server, (x, y) in enumerate(at)
+            if server % (1 if named else max(1, servers // 16)) == 0
         ],
         showlegend=True,
         margin=margins(8, 8, 48 * theme.scale, 8),
@@ -214,12 +196,10 @@ def ring(
     )
 
 
-# Where circuits begin and end, and how far each bends.
-_Arcs = tuple[FloatArray, FloatArray, FloatArray]
-
-
-def _arcs(pairs: Sequence[Pair], drawn: Collection[Pair], servers: int) -> _Arcs:
-    """Return the arcs of circuits; of all that are ``drawn``, those that lead both ways stand apart."""
+def _ends(
+    pairs: Sequence[Pair], drawn: Collection[Pair], servers: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return where circuits begin and end, and their bend; of all ``drawn``, those that lead both ways stand apart."""
     ends = np.array(pairs, np.int64).reshape(-1, 2)
     start, end = (on_a_circle(servers, ends[:, k]).T for k in (0, 1))
     both = np.array([(b, a) in drawn for a, b in pairs], np.bool_)
@@ -227,37 +207,10 @@ def _arcs(pairs: Sequence[Pair], drawn: Collection[Pair], servers: int) -> _Arcs
     return start, end, np.where(both, np.maximum(BEND * length, MIN_BEND), 0.0)
 
 
-def _lines(arcs: _Arcs, name: str, style: Look, **more: Any) -> go.Scatter:
-    """Return circuits as lines with a gap after each; a straight one is its two ends."""
-    start, end, bend = arcs
-    straight = bend == 0
-    parts = [
-        curved_lines(start[chosen], end[chosen], bend[chosen], points)
-        for chosen, points in ((straight, 2), (~straight, BENT_POINTS))
-    ]
-    x, y = np.concatenate(parts).T
-    return go.Scatter(x=x, y=y, mode="lines", name=name, showlegend=True, line=style, **more)
+# Where circuits begin and end, and how far each bends.
 
 
-def _arrows(one: LinkSet, arcs: _Arcs, colour: str, size: int) -> go.Scatter:
-    """Return a small triangle on each circuit, nearer its end, that says which way it leads."""
-    points = arc_points(*arcs, BENT_POINTS)
-    before, at = points[:, -3], points[:, -2]
-    return go.Scatter(
-        x=at[:, 0],
-        y=at[:, 1],
-        mode="markers",
-        showlegend=False,
-        name=one.name,
-        marker=opaque(
-            size, colour, symbol="triangle-up", angle=np.degrees(np.arctan2(*(at - before).T))
-        ),
-        customdata=[f"S{a} → S{b}" for a, b in one.pairs],
-        hovertemplate="%{customdata}<br>" + one.name + "<extra></extra>",
-    )
-
-
-def hops(matrix: NDArray[np.int32], most: int, theme: Theme) -> go.Figure:
+def hops(matrix: NDArray[np.int32], most: int, theme: Theme) -> Figure:
     """Return the hop counts, sources down, destinations across; a cross where no path leads.
 
     Parameters

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import plotly.graph_objects as go
-
 from topox_core.fabrics.registry import ENTRIES
+from topox_core.figures.builders import Bar, Point, bars, chart, curve, dots, row_chart
 from topox_core.figures.palette import VERMILION, Theme, blend
 from topox_core.figures.rails.windows import TOO_SHORT
 from topox_core.figures.template import (
     DOTS,
     LEGEND_BELOW,
+    Figure,
+    Layer,
     Look,
     axis,
     band,
@@ -23,11 +24,8 @@ from topox_core.figures.template import (
     line,
     log_axis,
     margins,
-    name_px,
     note,
     opaque,
-    row_axis,
-    sideways_bars,
     time_axis,
     upright,
 )
@@ -78,7 +76,7 @@ def overhead_curves(
     limit: float,
     technologies: Mapping[str, float],
     theme: Theme,
-) -> go.Figure:
+) -> Figure:
     """Return overhead against delay (logarithmic), with your delay, limit and the technologies.
 
     Both axes reach as far as your delay and what it costs.
@@ -99,33 +97,11 @@ def overhead_curves(
     top = max(100 * limit * 2, min(100 * CUT_AT, highest), here, 1.0)
     layers, labels = [], []
     for one in curves:
-        fabric, words, symbol = CONTROL[one.control]
         at = sorted(zip(one.delay_ms, one.overhead, one.iteration_ms, strict=True))
         at = [point for point in at if point[0] <= most]
-        colour = theme.fabric_colour(fabric)
-        name = words + (f", {one.measured}" if one.measured else "")
-        layers.append(
-            go.Scatter(
-                x=[_place(d) for d, _, _ in at],
-                y=[100 * o for _, o, _ in at],
-                name=name if at else words,
-                mode="markers+lines",
-                customdata=[[name, delay_label(d), percent(o), time(ms)] for d, o, ms in at],
-                line=line(colour, 1, "dot")
-                if one.measured
-                else line(colour, 2.4, ENTRIES[fabric].dash),
-                marker=opaque(
-                    9 if one.measured else 7,
-                    colour,
-                    symbol=symbol + ("-open" if one.measured else ""),
-                    line={"width": 1.6, "color": colour} if one.measured else {"width": 0},
-                ),
-                showlegend=bool(one.measured),
-                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: +%{customdata[2]}, %{customdata[3]}<extra></extra>",
-            )
-        )
+        layers.append(_overhead(one, at, theme))
         if not one.measured and at:
-            labels.append(_label(at, words, one.control, top, theme))
+            labels.append(_label(at, CONTROL[one.control][1], one.control, top, theme))
     limit_note = note(
         f"limit, {percent(limit)}",
         0,
@@ -180,6 +156,33 @@ def overhead_curves(
             ticksuffix=" %",
             tickformat="~g",
         ),
+    )
+
+
+def _overhead(one: Curve, at: Sequence[tuple[float, float, float]], theme: Theme) -> Layer:
+    """Return a curve through (delay, overhead, iteration), dotted with open marks where others measured it."""
+    fabric, words, symbol = CONTROL[one.control]
+    colour, name = theme.fabric_colour(fabric), words
+    name += f", {one.measured}" if one.measured else ""
+    points = [
+        Point(
+            _place(delay),
+            100 * overhead,
+            f"<b>{name}</b><br>{delay_label(delay)}: +{percent(overhead)}, {time(ms)}",
+        )
+        for delay, overhead, ms in at
+    ]
+    if not one.measured:
+        style = line(colour, 2.4, ENTRIES[fabric].dash)
+        return curve(name, points, style, theme, mark=symbol, showlegend=False)
+    style, mode = line(colour, 1, "dot"), "lines+markers"
+    return curve(
+        name,
+        points,
+        style,
+        theme,
+        mode=mode,
+        marker=opaque(9 * theme.scale, colour, symbol=f"{symbol}-open", line=line(colour, 1.6)),
     )
 
 
@@ -259,7 +262,7 @@ def expert_region(
     published: Mapping[float, Mapping[int, float]],
     limit: float,
     theme: Theme,
-) -> go.Figure:
+) -> Figure:
     """Return overhead (logarithmic) by degree of expert parallelism, a line a delay.
 
     Parameters
@@ -275,70 +278,71 @@ def expert_region(
     layers = []
     for number, (delay, row) in enumerate(overhead.items()):
         # From quiet to strong; dashes and labels tell them apart as well.
-        shade = blend(theme.muted, "#CC79A7", (number + 1) / len(overhead))
-        at = [(k, 100 * v) for k, v in enumerate(row) if v is not None]
+        words = delay_label(delay)
+        points = [
+            Point(k, max(low, 100 * v), f"<b>EP {degrees[k]}</b> at {words}: +{percent(v)}")
+            for k, v in enumerate(row)
+            if v is not None
+        ]
         layers.append(
-            go.Scatter(
-                x=[k for k, _ in at],
-                y=[max(low, v) for _, v in at],
-                mode="lines+markers",
-                name=delay_label(delay),
-                showlegend=True,
-                line=line(shade, 2.2, DASHES[number % len(DASHES)]),
-                marker=opaque(8, shade),
-                customdata=[[degrees[k], delay_label(delay), percent(v / 100)] for k, v in at],
-                hovertemplate="<b>EP %{customdata[0]}</b> at %{customdata[1]}: +%{customdata[2]}<extra></extra>",
+            curve(
+                words,
+                points,
+                line(
+                    blend(theme.muted, "#CC79A7", (number + 1) / len(overhead)),
+                    2.2,
+                    DASHES[number % len(DASHES)],
+                ),
+                theme,
+                mark="circle",
+                size=8,
             )
         )
-    layers += [
-        go.Scatter(
-            x=[degrees.index(d) for d in theirs if d in degrees],
-            y=[100 * v for d, v in theirs.items() if d in degrees],
-            mode="markers",
-            name=f"published, {delay_label(delay)}",
-            showlegend=True,
-            marker=opaque(11, theme.ink, symbol="square-open", line={"width": 1.6}),
-            hovertemplate=f"published, {delay_label(delay)}: +%{{y:.3~g}} %<extra></extra>",
+    for delay, theirs in published.items():
+        words = f"published, {delay_label(delay)}"
+        points = [
+            Point(degrees.index(d), 100 * v, f"{words}: +{percent(v)}")
+            for d, v in theirs.items()
+            if d in degrees
+        ]
+        layers.append(
+            dots(
+                words,
+                points,
+                opaque(11 * theme.scale, theme.ink, symbol="square-open", line={"width": 1.6}),
+                theme,
+            )
         )
-        for delay, theirs in published.items()
-    ]
-    return frame(
+    # Just above the limit, where no curve begins.
+    above: Look = {"xanchor": "left", "yanchor": "bottom"}
+    fails, at = f"✗ fails: more than {percent(limit)}", math.log10(100 * limit)
+    return chart(
         layers,
         theme,
-        300 * theme.scale,
-        [
-            band(100 * limit, 1.32 * high, TOO_SHORT),
-            # Just above the limit, where no curve begins.
-            note(
-                f"✗ fails: more than {percent(limit)}",
-                -0.28,
-                math.log10(100 * limit),
-                12 * theme.scale,
-                theme.bad,
-                xanchor="left",
-                yanchor="bottom",
-            ),
-        ],
-        showlegend=True,
-        margin=margins(62 * theme.scale, 12, 34 * theme.scale, 42),
-        xaxis=axis(
+        300,
+        axis(
             theme,
             range=[-0.3, len(degrees) - 0.7],
             tickvals=list(range(len(degrees))),
             ticktext=[str(d) for d in degrees],
             title="degree of expert parallelism",
         ),
-        yaxis=log_axis(
+        log_axis(
             theme,
             low,
             1.32 * high,
             lambda value: f"{'≤ ' * (value <= low)}{value:,g} %",
             grid=True,
         ),
+        [
+            band(100 * limit, 1.32 * high, TOO_SHORT),
+            note(fails, -0.28, at, 12 * theme.scale, theme.bad, **above),
+        ],
+        legend=True,
     )
 
 
-def wirings(rows: Sequence[tuple[str, float | None, float]], theme: Theme) -> go.Figure:
+def wirings(rows: Sequence[tuple[str, float | None, float]], theme: Theme) -> Figure:
     """Return a bar a way to wire the rail: the iteration, and hatched what switching adds to it.
 
     Parameters
@@ -347,29 +351,12 @@ def wirings(rows: Sequence[tuple[str, float | None, float]], theme: Theme) -> go
         (name, iteration in ms or None where it cannot be wired so, of which stall in ms).
     """
     known = [(k, name, ms, stall) for k, (name, ms, stall) in enumerate(rows) if ms is not None]
-    stalled = [row for row in known if row[3] > 0]
-    iterations = sideways_bars(
-        None,
-        [ms - stall for _, _, ms, stall in known],
-        [k for k, *_ in known],
-        "iteration",
-        {"color": theme.primary, "line": {"width": 0}},
-        width=0.66,
-        customdata=[[name, time(ms)] for _, name, ms, _ in known],
-        hovertemplate="<b>%{customdata[0]}</b>: %{customdata[1]}<extra></extra>",
-    )
-    stalls = sideways_bars(
-        [ms - stall for _, _, ms, stall in stalled],
-        [stall for *_, stall in stalled],
-        [k for k, *_ in stalled],
-        "waiting for the switch",
-        hatched(theme),
-        width=0.66,
-        customdata=[[name, time(stall)] for _, name, _, stall in stalled],
-        hovertemplate="<b>%{customdata[0]}</b>: waits %{customdata[1]} for the switch<extra></extra>",
-    )
+    stalls = [
+        Bar(k, stall, f"<b>{name}</b>: waits {time(stall)} for the switch", ms - stall)
+        for k, name, ms, stall in known
+        if stall > 0
+    ]
     base = known[0][2] if known else 1.0
-    names = [name for name, *_ in rows]
     told = []
     for k, (name, ms, _) in enumerate(rows):
         words = f"<span style='color:{theme.bad}'>✗ cannot be built</span>"
@@ -379,12 +366,21 @@ def wirings(rows: Sequence[tuple[str, float | None, float]], theme: Theme) -> go
             )
             words = f"<b>{time(ms)}</b>{more}"
         told.append(f"{name}<br>{words}")  # below the name, where a phone has room for it
-    return frame(
-        [iterations, stalls if stalled else None],
+    return row_chart(
+        told,
+        [
+            bars(
+                "iteration",
+                theme.primary,
+                [Bar(k, ms - stall, f"<b>{name}</b>: {time(ms)}") for k, name, ms, stall in known],
+                theme,
+                0.66,
+            ),
+            bars("waiting for the switch", hatched(theme), stalls, theme, 0.66),
+        ],
         theme,
-        (38 * len(rows) + 66) * theme.scale,
-        showlegend=bool(stalled),
-        margin=margins(name_px(names, theme, 20, 6.3, 4), 8, 32 * theme.scale, 28),
-        xaxis=time_axis(theme, 1.04 * max((ms for _, _, ms, _ in known), default=1.0), grid=True),
-        yaxis=row_axis(theme, told, 11.5),
+        time_axis(theme, 1.04 * max((ms for _, _, ms, _ in known), default=1.0), grid=True),
+        38,
+        11.5,
+        bool(stalls),
     )

@@ -4,22 +4,18 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import plotly.graph_objects as go
-
+from topox_core.figures.builders import Bar, Point, bars, chart, dots, row_chart
 from topox_core.figures.palette import VERMILION, Theme, parallelism_colour, parallelism_word
 from topox_core.figures.template import (
     CLEAR,
-    INSIDE,
+    Figure,
+    Layer,
     Look,
     axis,
     clock,
-    frame,
     hatched,
     line,
-    margins,
-    name_px,
-    row_axis,
-    sideways_bars,
+    opaque,
     time_axis,
 )
 from topox_core.rails.iteration import RailRun, Window
@@ -43,7 +39,7 @@ def strip(
     view: tuple[float, float],
     theme: Theme,
     legend: bool = True,
-) -> go.Figure:
+) -> Figure:
     """Return one rank's communication pattern: traffic, outlined windows, short ones marked.
 
     Parameters
@@ -56,35 +52,29 @@ def strip(
         Without one, :func:`strip_legend` says what to write beside the figure.
     """
     too_short = [one for one in windows if one.length_ms > 0 and not hides(one, dark_ms)]
-    layers = [
+    none, words = [one for one in windows if one.length_ms <= 0], f"shorter than {time(dark_ms)}"
+    every = [
         _outlines(windows, view, theme),
         *_traffic(phases, view, theme),
-        *_marks(too_short, view, "triangle-up", 0, f"shorter than {time(dark_ms)}", theme.scale),
-        *_marks(
-            [one for one in windows if one.length_ms <= 0],
-            view,
-            "x-thin",
-            2,
-            "no window: 0 or an overlap",
-            theme.scale,
-        ),
+        _marks(too_short, view, "triangle-up", 0, words, theme),
+        _marks(none, view, "x-thin", 2, "no window: 0 or an overlap", theme),
     ]
-    ticks, words = clock(*view)
+    layers = [one for one in every if one is not None]
+    ticks, said = clock(*view)
     long = sum(44 + 6.4 * len(trace.name) for trace in layers) > LEGEND_PX
     above = (30 + 20 * long) * legend
-    return frame(
+    return chart(
         layers,
         theme,
-        (82 + above) * theme.scale,
-        showlegend=legend,
-        bargap=0,
-        margin=margins(16, 18, above * theme.scale, 26),
-        xaxis=axis(theme, range=list(view), tickvals=ticks, ticktext=words),
-        yaxis=axis(theme, range=[-0.42, 1.02], tickvals=[], ticks=""),
+        84 + above,
+        axis(theme, range=list(view), tickvals=ticks, ticktext=said),
+        axis(theme, range=[-0.42, 1.02], tickvals=[], ticks=""),
+        legend=legend,
+        room={"left": 16, "right": 18, "top": above},
     )
 
 
-def strip_legend(figure: go.Figure, theme: Theme) -> list[tuple[str, str]]:
+def strip_legend(figure: Figure, theme: Theme) -> list[tuple[str, str]]:
     """Return what the signs of a strip mean, each as CSS draws it: for a legend beside the figure, which wraps on a phone."""
     return [(_as_css(trace, theme), trace.name) for trace in figure.data]
 
@@ -106,43 +96,40 @@ def _as_css(trace: Any, theme: Theme) -> str:
     return str(colour)
 
 
-def _outlines(windows: Sequence[Window], view: tuple[float, float], theme: Theme) -> go.Bar:
+def _outlines(windows: Sequence[Window], view: tuple[float, float], theme: Theme) -> Layer:
+    """Return the windows in view as outlines with their lengths, as far as these have room."""
     low, high = view
-    here = [
-        one
+    spans = [
+        (one, max(low, one.begin_ms), min(high, one.begin_ms + one.length_ms))
         for one in windows
-        if one.length_ms > 0 and one.begin_ms + one.length_ms >= low and one.begin_ms <= high
+        if one.length_ms > 0
     ]
-    begins = [max(low, one.begin_ms) for one in here]
-    widths = [
-        min(high, one.begin_ms + one.length_ms) - begin
-        for one, begin in zip(here, begins, strict=True)
-    ]
-    return sideways_bars(
-        begins,
-        widths,
-        [0.5] * len(here),
+    return bars(
         "window",
         {"color": CLEAR, "line": line(theme.muted, 1)},
-        width=1,
+        [
+            Bar(
+                0.5,
+                end - begin,
+                f"<b>window of {time(one.length_ms)}</b><br>{_between(one)}<br>"
+                f"then {one.operation.replace('_', ' ')}, {mib(one.size_bytes)}",
+                begin,
+                _length(one) if end - begin >= LABELLED * (high - low) else "",
+            )
+            for one, begin, end in spans
+            if end >= begin
+        ],
+        theme,
+        1,
+        ink=theme.ink,
         legendrank=2000,
-        text=[
-            _length(one) if width >= LABELLED * (high - low) else ""
-            for one, width in zip(here, widths, strict=True)
-        ],
-        **INSIDE,
         cliponaxis=True,
-        textfont={"size": 11.5 * theme.scale, "color": theme.ink},
-        customdata=[
-            [*_facts(one), one.operation.replace("_", " "), mib(one.size_bytes)] for one in here
-        ],
-        hovertemplate="<b>window of %{customdata[0]}</b><br>%{customdata[1]} → %{customdata[2]}<br>then %{customdata[3]}, "
-        "%{customdata[4]}<extra></extra>",
     )
 
 
-def _facts(window: Window) -> list[str]:
-    return [time(window.length_ms), parallelism_word(window.before), parallelism_word(window.after)]
+def _between(window: Window) -> str:
+    """Return what is sent before a window and what after it."""
+    return f"{parallelism_word(window.before)} → {parallelism_word(window.after)}"
 
 
 def parallelism_markers(parallelisms: Sequence[str], theme: Theme) -> dict[str, Look]:
@@ -165,40 +152,36 @@ def parallelism_markers(parallelisms: Sequence[str], theme: Theme) -> dict[str, 
     return markers
 
 
-def _traffic(phases: Sequence[Phase], view: tuple[float, float], theme: Theme) -> list[go.Bar]:
+def _traffic(phases: Sequence[Phase], view: tuple[float, float], theme: Theme) -> list[Layer]:
     """Return a trace of bars a parallelism, none too thin to be seen, over the windows beside."""
     low, high = view
-    least = THINNEST * (high - low)
-    traces = []
     markers = parallelism_markers([one.parallelism for one in phases], theme)
-    for name in dict.fromkeys(one.parallelism for one in phases):
-        shown = [
-            s for s in phases if s.parallelism == name and s.end_ms >= low and s.begin_ms <= high
-        ]
-        begins = [max(low, s.begin_ms) for s in shown]
-        widths = [max(least, min(high, s.end_ms) - b) for s, b in zip(shown, begins, strict=True)]
-        traces.append(
-            sideways_bars(
-                [min(b, high - w) for b, w in zip(begins, widths, strict=True)],
-                widths,
-                [0.5] * len(shown),
-                parallelism_word(name),
-                markers[name],
-                width=1,
-                customdata=[
-                    [
-                        parallelism_word(s.parallelism),
-                        time(s.begin_ms),
-                        time(s.end_ms - s.begin_ms),
-                        _sent(s),
-                    ]
-                    for s in shown
-                ],
-                hovertemplate="<b>%{customdata[0]}</b> for %{customdata[2]} from %{customdata[1]}<br>%{customdata[3]}"
-                "<extra></extra>",
-            )
+    spans = [
+        (one, max(low, one.begin_ms), min(high, one.end_ms))
+        for one in phases
+        if one.end_ms >= low and one.begin_ms <= high
+    ]
+    return [
+        bars(
+            parallelism_word(use),
+            markers[use],
+            [
+                Bar(
+                    0.5,
+                    wide,
+                    f"<b>{parallelism_word(use)}</b> for {time(one.end_ms - one.begin_ms)} from "
+                    f"{time(one.begin_ms)}<br>{_sent(one)}",
+                    min(begin, high - wide),
+                )
+                for one, begin, end in spans
+                if one.parallelism == use
+                for wide in [max(THINNEST * (high - low), end - begin)]
+            ],
+            theme,
+            1,
         )
-    return [one for one in traces if one.x]
+        for use in dict.fromkeys(one.parallelism for one in phases)
+    ]
 
 
 def _sent(one: Phase) -> str:
@@ -217,33 +200,24 @@ def _marks(
     symbol: str,
     line_px: float,
     words: str,
-    scale: float,
-) -> list[go.Scatter]:
+    theme: Theme,
+) -> Layer:
     """Return a mark below each window that begins in view, as one trace, if there is any."""
-    shown = [one for one in windows if view[0] <= one.begin_ms <= view[1]]
-    if not shown:
-        return []
-    return [
-        go.Scatter(
-            x=[min(one.begin_ms + max(0.0, one.length_ms) / 2, view[1]) for one in shown],
-            y=[-0.22] * len(shown),
-            mode="markers",
-            name=words,
-            showlegend=True,
-            marker={
-                "symbol": symbol,
-                "size": 9 * scale,
-                "color": VERMILION,
-                "opacity": 1,
-                "line": line(VERMILION, line_px),
-            },
-            cliponaxis=False,
-            customdata=[_facts(one) for one in shown],
-            hovertemplate="<b>%{customdata[0]}</b>: "
-            + words
-            + "<br>%{customdata[1]} → %{customdata[2]}<extra></extra>",
-        )
-    ]
+    return dots(
+        words,
+        [
+            Point(
+                min(one.begin_ms + max(0.0, one.length_ms) / 2, view[1]),
+                -0.22,
+                f"<b>{time(one.length_ms)}</b>: {words}<br>{_between(one)}",
+            )
+            for one in windows
+            if view[0] <= one.begin_ms <= view[1]
+        ],
+        opaque(9 * theme.scale, VERMILION, symbol=symbol, line=line(VERMILION, line_px)),
+        theme,
+        cliponaxis=False,
+    )
 
 
 def _length(window: Window) -> str:
@@ -263,63 +237,54 @@ def groups_in_view(run: RailRun) -> list[int]:
     return sorted(with_circuits, key=lambda g: (uses[g] != "pp", uses[g], g))[:MAX_GROUPS]
 
 
-def timeline(run: RailRun, theme: Theme) -> go.Figure:
+def timeline(run: RailRun, theme: Theme) -> Figure:
     """Return when each group's circuits stand: dark (hatched) first, then in place."""
     shown = groups_in_view(run)
     row = {group: k for k, group in enumerate(shown)}
     circuits = [one for one in run.circuits if one.group in row][:MAX_CIRCUITS]
-    groups = run.iteration.groups
-    least = 0.003 * run.iteration_ms  # of the width: about three pixels
-    markers = parallelism_markers([groups[g].parallelism for g in shown], theme)
-    alike = {
-        name: [one for one in circuits if groups[one.group].parallelism == name]
-        for name in dict.fromkeys(groups[g].parallelism for g in shown)
-    }
-    layers = [
-        sideways_bars(
-            [one.start_ms for one in same],
-            [max(least, one.end_ms - one.start_ms) for one in same],
-            [row[one.group] for one in same],
-            parallelism_word(name),
-            markers[name],
-            width=0.72,
-            customdata=[
-                [
-                    group_words(run, one.group),
-                    _members(run, one.group),
-                    time(one.start_ms),
-                    time(one.end_ms),
-                ]
-                for one in same
+    uses = {group: run.iteration.groups[group].parallelism for group in shown}
+    markers = parallelism_markers(list(uses.values()), theme)
+    names = {group: group_words(run, group) for group in shown}
+    stand = [
+        bars(
+            parallelism_word(use),
+            markers[use],
+            [
+                Bar(
+                    row[one.group],
+                    # No thinner than about three pixels.
+                    max(0.003 * run.iteration_ms, one.end_ms - one.start_ms),
+                    f"<b>{names[one.group]}</b>, {_members(run, one.group)}<br>"
+                    f"set up from {time(one.start_ms)} to {time(one.end_ms)}",
+                    one.start_ms,
+                )
+                for one in circuits
+                if uses[one.group] == use
             ],
-            hovertemplate="<b>%{customdata[0]}</b>, %{customdata[1]}<br>set up from %{customdata[2]} to %{customdata[3]}"
-            "<extra></extra>",
+            theme,
+            0.72,
         )
-        for name, same in alike.items()
+        for use in dict.fromkeys(uses.values())
     ]
-    dark = [one for one in circuits if one.changed and one.start_ms > one.setup_ms]
-    dark_bars = sideways_bars(
-        [one.setup_ms for one in dark],
-        [one.start_ms - one.setup_ms for one in dark],
-        [row[one.group] for one in dark],
-        "dark (switching)",
-        hatched(theme),
-        width=0.72,
-        customdata=[
-            [group_words(run, one.group), time(one.setup_ms), time(one.start_ms - one.setup_ms)]
-            for one in dark
-        ],
-        hovertemplate="<b>%{customdata[0]}</b> dark from %{customdata[1]}, %{customdata[2]}<extra></extra>",
-    )
-    names = [group_words(run, g) for g in shown]
-    return frame(
-        [*layers, dark_bars if dark else None],
+    dark = [
+        Bar(
+            row[one.group],
+            one.start_ms - one.setup_ms,
+            f"<b>{names[one.group]}</b> dark from {time(one.setup_ms)}, "
+            f"{time(one.start_ms - one.setup_ms)}",
+            one.setup_ms,
+        )
+        for one in circuits
+        if one.changed and one.start_ms > one.setup_ms
+    ]
+    return row_chart(
+        list(names.values()),
+        [*stand, bars("dark (switching)", hatched(theme), dark, theme, 0.72)],
         theme,
-        ((17 if len(shown) <= 24 else 13.5) * len(shown) + 76) * theme.scale,
-        showlegend=True,
-        margin=margins(name_px(names, theme, 18, 6.2, 4), 10, 32 * theme.scale, 26),
-        xaxis=time_axis(theme, max(run.iteration_ms, 1e-9)),
-        yaxis=row_axis(theme, names, 10.5, range=[len(shown) - 0.4, -0.6]),
+        time_axis(theme, max(run.iteration_ms, 1e-9)),
+        17 if len(shown) <= 24 else 13.5,
+        10.5,
+        legend=True,
     )
 
 

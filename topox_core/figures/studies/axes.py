@@ -6,23 +6,20 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-import plotly.graph_objects as go
-
 from topox_core.fabrics.registry import ENTRIES, FABRICS
+from topox_core.figures.builders import Point, chart, curve
 from topox_core.figures.palette import Theme, faded
 from topox_core.figures.template import (
+    UNFADED,
+    Figure,
     Look,
     axis,
-    frame,
     line,
     log_axis,
     log_ticks,
-    margins,
     multiples,
-    name_px,
     named_axis,
     note,
-    opaque,
     round_step,
     spread_band,
 )
@@ -255,49 +252,38 @@ MAX_LINES = len(_LOOKS)
 
 def seed_lines(
     lines: Sequence[SeedLine], along: StudyAxis, measure: MeasureWords, theme: Theme
-) -> go.Figure:
+) -> Figure:
     """Return the lines, each mean with a mark, and behind it the band from the least seed to the most."""
     places, layers = along.places(), []
     every = [(p.least, p.most) for one in lines for p in one.cells.values()]
     value_axis = measure_axis(theme, measure, [v for ends in every for v in ends if v is not None])
     for number, one in enumerate(lines):
         colour, dash, symbol = look_of(one, number, theme)
-        points = sorted(one.cells.items(), key=lambda point: places[point[0]])
-        x = [places[at] for at, _ in points]
-        least, most = ([getattr(p, end) for _, p in points] for end in ("least", "most"))
+        cells = sorted(one.cells.items(), key=lambda cell: places[cell[0]])
+        points = [
+            Point(
+                places[at],
+                math.nan if cell.mean is None else cell.mean,
+                f"<b>{one.name}</b>, {along.labels[at]}<br>{_said(cell, measure)}",
+                key=list(cell.runs),
+            )
+            for at, cell in cells
+        ]
+        least, most = ([getattr(cell, end) for _, cell in cells] for end in ("least", "most"))
         if least != most:
+            x = [point.x for point in points]
             layers.append(spread_band(x, least, most, faded(colour, 0.16)))
         layers.append(
-            go.Scatter(
-                x=x,
-                y=[p.mean for _, p in points],
-                mode="lines+markers",
-                name=one.name,
-                showlegend=True,
-                line=line(colour, 2.2, dash),
-                marker=opaque(8, colour, symbol=symbol),
-                customdata=[
-                    [list(p.runs), one.name, along.labels[at], _said(p, measure)]
-                    for at, p in points
-                ],
-                hovertemplate="<b>%{customdata[1]}</b>, %{customdata[2]}<br>%{customdata[3]}<extra></extra>",
-                selected={"marker": {"opacity": 1}},
-                unselected={"marker": {"opacity": 1}},
-            )
+            curve(one.name, points, line(colour, 2.2, dash), theme, mark=symbol, size=8, **UNFADED)
         )
-    return frame(
+    return chart(
         layers,
         theme,
-        330 * theme.scale,
-        showlegend=len(lines) > 1,
-        margin=margins(
-            name_px(value_axis["ticktext"], theme, 30, 6.4),
-            12,
-            (12 + 20 * math.ceil(len(lines) / 4) * (len(lines) > 1)) * theme.scale,
-            44 * theme.scale,
-        ),
-        xaxis=along.drawn(theme),
-        yaxis=value_axis,
+        330,
+        along.drawn(theme),
+        value_axis,
+        legend=len(lines) > 1,
+        room={"top": 12 + 20 * (math.ceil(len(lines) / 4) if len(lines) > 1 else 0)},
     )
 
 

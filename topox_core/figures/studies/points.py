@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from topox_core.figures.builders import Point, chart, dots, front_line
 from topox_core.figures.palette import Theme
 from topox_core.figures.studies.axes import (
     BELOW_LEFT,
@@ -20,10 +21,8 @@ from topox_core.figures.studies.axes import (
 from topox_core.figures.template import (
     Look,
     frame,
-    line,
     log_ticks,
     margins,
-    name_px,
     opaque,
 )
 from topox_core.studies.slices import CloudRows
@@ -207,68 +206,55 @@ def pareto_front(
     x_axis = measure_axis(theme, cloud.across, cloud.found.x, 0.1)
     y_axis = measure_axis(theme, cloud.up, cloud.found.y, 0.1)
     accent = theme.fabric_colour("scheduled")
-    steps = go.Scatter(
-        x=[cloud.found.x[k] for k in cloud.found.steps],
-        y=[cloud.found.y[k] for k in cloud.found.steps],
-        mode="lines",
-        line={"shape": "hv", **line(accent, 1.8)},
-        hoverinfo="skip",
-        showlegend=False,
-    )
-    return frame(
+    sizes = [(13 if k == best else 8) * theme.scale for k in front]
+    outline = {"width": [2 if k == best else 0 for k in front], "color": theme.ink}
+    return chart(
         [
-            steps if len(cloud.found.steps) > 1 else None,
+            front_line(
+                "",
+                [Point(cloud.found.x[k], cloud.found.y[k]) for k in cloud.found.steps],
+                accent,
+                theme,
+            ),
             _points(
                 cloud,
                 [k for k in shown if not cloud.found.on_front[k]],
                 "worse in both than another",
                 {"size": 5.5 * theme.scale, "color": theme.line, "opacity": 0.75},
+                theme,
             ),
-            _points(
-                cloud,
-                front,
-                "best trade-offs",
-                opaque(
-                    [(13 if k == best else 8) * theme.scale for k in front],
-                    accent,
-                    line={"width": [2 if k == best else 0 for k in front], "color": theme.ink},
-                ),
-            ),
+            _points(cloud, front, "best trade-offs", opaque(sizes, accent, line=outline), theme),
         ],
         theme,
-        HEIGHT * theme.scale,
+        HEIGHT,
+        x_axis,
+        y_axis,
         _labels(cloud, front, best, (x_axis, y_axis), theme),
-        showlegend=True,
-        margin=margins(
-            name_px(y_axis["ticktext"], theme, 30, 6.4), 14, 44 * theme.scale, 44 * theme.scale
-        ),
-        xaxis=x_axis,
-        yaxis=y_axis,
+        legend=True,
+        room={"top": 44, "right": 14},
     )
 
 
-def _points(cloud: Cloud, rows: Sequence[int], name: str, marker: Look) -> go.Scatter:
-    return go.Scatter(
-        x=[cloud.found.x[k] for k in rows],
-        y=[cloud.found.y[k] for k in rows],
-        mode="markers",
-        name=name,
-        showlegend=True,
-        marker=marker,
-        customdata=[
-            [
-                cloud.found.rows[k].run,
-                cloud.names[k],
-                cloud.across.words(cloud.found.x[k]),
-                cloud.up.words(cloud.found.y[k]),
-                cloud.other[k] if cloud.other else "",
-            ]
+def _points(
+    cloud: Cloud, rows: Sequence[int], name: str, marker: Look, theme: Theme
+) -> go.Scatter | None:
+    selected, unselected = ({"marker": {"opacity": one}} for one in (1, marker["opacity"]))
+    return dots(
+        name,
+        [
+            Point(
+                cloud.found.x[k],
+                cloud.found.y[k],
+                f"<b>{cloud.names[k]}</b><br>{cloud.up.words(cloud.found.y[k])}, "
+                f"{cloud.across.words(cloud.found.x[k])}<br>{cloud.other[k] if cloud.other else ''}",
+                key=cloud.found.rows[k].run,
+            )
             for k in rows
         ],
-        hovertemplate="<b>%{customdata[1]}</b><br>%{customdata[3]}, %{customdata[2]}"
-        "<br>%{customdata[4]}<extra></extra>",
-        selected={"marker": {"opacity": 1}},
-        unselected={"marker": {"opacity": marker["opacity"]}},
+        marker,
+        theme,
+        selected=selected,
+        unselected=unselected,
     )
 
 

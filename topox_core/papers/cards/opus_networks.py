@@ -4,7 +4,7 @@ import math
 from functools import lru_cache
 from itertools import count
 
-from topox_core.economics.networks import Counting, bills, saving
+from topox_core.economics.networks import NETWORKS, Counting, bills, saving
 from topox_core.economics.price_sets import PRICE_SETS
 from topox_core.errors import InputError
 from topox_core.papers.card import CardRun, Rows
@@ -225,7 +225,7 @@ def opus_switches(run: CardRun) -> Rows:
 
 
 SIZES = (1_024, 2_048, 4_096, 8_192)
-RIVALS = {"rail_optimized": "Rail-optimised", "fat_tree": "Fat-tree", "rail_only": "Rail only"}
+RIVALS = {name: NETWORKS[name] for name in ("rail_optimized", "fat_tree", "rail_only")}
 LARGEST = "largest saving"
 
 
