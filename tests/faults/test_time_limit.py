@@ -9,7 +9,7 @@ import numba
 import pytest
 
 from topox_core import warm_up
-from topox_core.cli.command import ended
+from topox_core.cli.shared.printing import ended
 from topox_core.fabrics.planning import scheduled
 from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import Settings

@@ -15,7 +15,7 @@ from tests.refusal import refusal
 from topox_core.check.schedule_file import read_linked, read_schedule
 from topox_core.claims.cells import cells_of, shipped_results
 from topox_core.claims.claims import as_record as claims_record
-from topox_core.cli.manifest import manifest_of_answer
+from topox_core.cli.shared.manifest import manifest_of_answer
 from topox_core.demand.planning import lower_bound, plan_demand, plan_record
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, dump_parts, load_parts
 from topox_core.fabrics.planning.scheduled import schedule

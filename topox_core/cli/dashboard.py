@@ -8,8 +8,9 @@ import sys
 import time
 from contextlib import closing, suppress
 
-from topox_core.cli.command import Arguments, command, note
-from topox_core.cli.options import Option, reader
+from topox_core.cli.shared.command import Arguments, command
+from topox_core.cli.shared.options import Option, reader
+from topox_core.cli.shared.printing import note
 from topox_core.errors import InputError, refuse_if
 
 HERE, USUAL_PORT, LAST_PORT = "127.0.0.1", 8501, 65_535

@@ -5,23 +5,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from topox_core.cli.command import (
-    Answer,
-    Arguments,
-    Commands,
-    columns,
-    command,
-    figure,
-    note,
-    percent,
-    read,
-    table,
-    write,
-    write_result,
-)
-from topox_core.cli.options import JSON, Option, numbered, whole
+from topox_core.cli.shared.command import Answer, Arguments, Commands, command
+from topox_core.cli.shared.files import write, write_result
+from topox_core.cli.shared.options import JSON, Option, numbered, whole
+from topox_core.cli.shared.printing import columns, figure, note, percent, table
 from topox_core.errors import needed, refuse_if
-from topox_core.io.content import record_of
+from topox_core.io.content import read, record_of
 from topox_core.labs.classroom.class_folder import secret_for
 from topox_core.labs.classroom.folder import (
     GradedFolder,

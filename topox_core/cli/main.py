@@ -15,50 +15,60 @@ from importlib import import_module
 from typing import NoReturn
 
 from topox_core import __version__
-from topox_core.cli.command import why, write_what_waits
+from topox_core.cli.shared.files import write_what_waits
 from topox_core.errors import InputError, one_line
+from topox_core.io.content import why
 
 # By name, in the order of --help: what it is in which file, and its line in the list; a new command is a line here.
 COMMANDS = {
     "dashboard": ("dashboard.run", "open the workbench in a browser"),
-    "schedule": ("schedule.run", "schedule a task graph on a cluster"),
-    "check": ("schedule.check_result", "check a schedule against every constraint"),
-    "compare": ("compare.run", "run a task graph under every fabric and controller"),
-    "verdict": ("compare.verdict", "say up to which delay changing circuits pays for a job"),
+    "schedule": ("circuits.schedule.run", "schedule a task graph on a cluster"),
+    "check": ("circuits.schedule.check_result", "check a schedule against every constraint"),
+    "compare": ("circuits.compare.run", "run a task graph under every fabric and controller"),
+    "verdict": (
+        "circuits.compare.verdict",
+        "say up to which delay changing circuits pays for a job",
+    ),
     "failures": (
-        "compare.failures",
+        "circuits.compare.failures",
         "take out a fibre, port, switch or server: forwarding, repair, a new plan",
     ),
-    "topology": ("topology.run", "find circuits to fix before a job"),
-    "cluster": ("inputs.cluster", "show a cluster, and write it for other tools"),
-    "demand": ("demand.run", "serve one demand matrix with parallel switches"),
-    "collective": ("demand.collective", "switch inside one collective while other ports send"),
-    "strategy": ("strategy.run", "search how to split a model over servers"),
-    "tdm": ("tdm.run", "share a fabric among several jobs by time-division multiplexing"),
-    "tdm-jobs": ("tdm.draw", "write jobs for tdm: Llama 3 models drawn at random and deployed"),
+    "topology": ("circuits.topology.run", "find circuits to fix before a job"),
+    "cluster": ("training.inputs.cluster", "show a cluster, and write it for other tools"),
+    "demand": ("circuits.demand.run", "serve one demand matrix with parallel switches"),
+    "collective": (
+        "circuits.demand.collective",
+        "switch inside one collective while other ports send",
+    ),
+    "strategy": ("training.strategy.run", "search how to split a model over servers"),
+    "tdm": ("circuits.tdm.run", "share a fabric among several jobs by time-division multiplexing"),
+    "tdm-jobs": (
+        "circuits.tdm.draw",
+        "write jobs for tdm: Llama 3 models drawn at random and deployed",
+    ),
     "rails": (
-        "rails.COMMANDS",
+        "rails.rails.COMMANDS",
         "photonic rails: windows, reconfiguration delay, control plane, cost",
     ),
     "study": (
-        "study.COMMANDS",
+        "studies.study.COMMANDS",
         "compute many what-ifs: every point kept, gone on with, on this machine or on a cluster",
     ),
-    "runs": ("runs.COMMANDS", "the run library: list, show, compare and export runs"),
-    "gallery": ("gallery.run", "run published tables and figures and compare"),
+    "runs": ("studies.runs.COMMANDS", "the run library: list, show, compare and export runs"),
+    "gallery": ("studies.gallery.run", "run published tables and figures and compare"),
     "accuracy": (
-        "gallery.accuracy",
+        "studies.gallery.accuracy",
         "predictions against what was measured, published or simulated elsewhere",
     ),
     "iteration": (
-        "iteration.COMMANDS",
+        "training.iteration.COMMANDS",
         "a training iteration in closed form; predicted against measured",
     ),
     "lab": ("lab.COMMANDS", "labs for a class: show, key, grade, statistics, worksheets"),
-    "workload": ("inputs.workload", "write a generated task graph and a cluster for it"),
-    "trace": ("trace.COMMANDS", "a recorded run: what is in it, as a task graph, and back"),
-    "schema": ("inputs.schema", "what a kind of file may hold, as JSON Schema"),
-    "rcpsp": ("schedule.rcpsp", "solve a PSPLIB instance with the same engines"),
+    "workload": ("training.inputs.workload", "write a generated task graph and a cluster for it"),
+    "trace": ("traces.trace.COMMANDS", "a recorded run: what is in it, as a task graph, and back"),
+    "schema": ("training.inputs.schema", "what a kind of file may hold, as JSON Schema"),
+    "rcpsp": ("circuits.schedule.rcpsp", "solve a PSPLIB instance with the same engines"),
 }
 SUCCESS, BAD_INPUT, INTERRUPTED = 0, 2, 130
 
@@ -85,7 +95,7 @@ def parser(asked: str = "") -> argparse.ArgumentParser:
     for name, (place, brief) in COMMANDS.items():
         command = commands.add_parser(name, allow_abbrev=False, help=brief)
         if name == asked:
-            file, _, found = place.partition(".")
+            file, _, found = place.rpartition(".")
             getattr(import_module(f"topox_core.cli.{file}"), found).add_to(command)
     return top
 

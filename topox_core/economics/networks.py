@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 from topox_core.economics.price_sets import Catalogue
 from topox_core.errors import refuse_if
+from topox_core.io.content import record_of
 from topox_core.io.limits import check_one_of, check_whole
-from topox_core.schema.fields import setting
+from topox_core.schema.fields import plain_setting, setting
 from topox_core.schema.records import check_fields
 
 
@@ -83,24 +84,15 @@ class Counting:
     Parameters
     ----------
     gpus_per_server
-        GPUs of one server (of one scale-up domain), each on a rail of its own.
-    method
-        ``paper``: fractional radix, the formulas of Opus's artifact. ``whole-switches``: switches
-        of the catalogue's radix bought whole, no more tiers than needed.
+        Each on a rail of its own.
     nics, fibre
-        Whether NICs and fibre are on the bill; the paper leaves them out, for they are much the
-        same everywhere.
-    fibre_m_per_link
-        Metres of fibre a link, where fibre counts (assumed).
-    ocs_ports_per_gpu
-        Of photonic rails: the paper counts two, for the two neighbours of a ring.
-    ocs_transceivers_per_gpu
-        Of the optical networks: the paper counts one.
+        The paper leaves them out, for they are much the same everywhere.
+    ocs_ports_per_gpu, ocs_transceivers_per_gpu
+        The paper counts two ports, for the two neighbours of a ring, and one transceiver.
     switch_transceivers
-        Whether packet-switch ports carry transceivers; None: as the catalogue says.
+        None: as the catalogue says.
     joined_rails
-        With whole switches only: whether rails are joined by a spine. The paper's formula always
-        joins them.
+        The paper's formula always joins them.
     look_ahead
         TopoOpt's patch panel: two panel ports and a 1 x 2 switch an interface, so that the next job
         can be wired meanwhile.
@@ -111,15 +103,42 @@ class Counting:
         If a count is out of range.
     """
 
-    gpus_per_server: Annotated[int, setting("GPUs per server", ge=1, le=4_096)] = 8
-    method: Annotated[str, setting("Switches counted", choices=COUNTINGS)] = "paper"
-    nics: Annotated[bool, setting("NICs counted")] = False
-    fibre: Annotated[bool, setting("Fibre counted")] = False
-    fibre_m_per_link: Annotated[float, setting("Fibre per link", "m", ge=0, le=100_000)] = 30.0
-    ocs_ports_per_gpu: Annotated[int, setting("Optical ports per GPU", ge=1, le=64)] = 2
-    ocs_transceivers_per_gpu: Annotated[int, setting("Transceivers per GPU", ge=1, le=64)] = 1
+    gpus_per_server: Annotated[
+        int,
+        plain_setting(
+            "GPUs per server", "GPUs of one server, or of one scale-up domain", ge=1, le=4_096
+        ),
+    ] = 8
+    method: Annotated[
+        str,
+        plain_setting(
+            "Switches counted",
+            "fractional radix, the formulas of Opus's artifact (paper, the default), or switches of the "
+            "catalogue's radix bought whole, no more tiers than needed",
+            choices=COUNTINGS,
+        ),
+    ] = "paper"
+    nics: Annotated[bool, plain_setting("NICs counted", "count NICs")] = False
+    fibre: Annotated[bool, plain_setting("Fibre counted", "count fibre")] = False
+    fibre_m_per_link: Annotated[
+        float, setting("Fibre per link", "m", "fibre of a link, where it counts", ge=0, le=100_000)
+    ] = 30.0
+    ocs_ports_per_gpu: Annotated[
+        int,
+        plain_setting(
+            "Optical ports per GPU", "optical-switch ports per GPU of photonic rails", ge=1, le=64
+        ),
+    ] = 2
+    ocs_transceivers_per_gpu: Annotated[
+        int,
+        plain_setting(
+            "Transceivers per GPU", "transceivers per GPU of the optical networks", ge=1, le=64
+        ),
+    ] = 1
     switch_transceivers: Annotated[bool | None, setting("Transceivers at switches")] = None
-    joined_rails: Annotated[bool, setting("Spine over the rails")] = False
+    joined_rails: Annotated[
+        bool, plain_setting("Spine over the rails", "with whole switches: a spine over the rails")
+    ] = False
     look_ahead: Annotated[bool, setting("Look-ahead")] = True
 
     def __post_init__(self) -> None:
@@ -180,6 +199,16 @@ class Bill:
     def count(self, part: str) -> float:
         """Return how many of a part are on the bill."""
         return sum(line.count for line in self.lines if line.part == part)
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the bill as JSON has it, which keys of labs name too."""
+        return {
+            **record_of(self, "cost_usd power_w"),
+            "cost_per_gpu_usd": self.cost_usd / self.gpus,
+            "parts": [
+                record_of(line, "part count unit_usd cost_usd power_w") for line in self.lines
+            ],
+        }
 
 
 # What a network is built of: of each line of a bill how much, NICs and fibre apart; and besides these

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 from topox_core.fabrics.options import FabricOptions
+from topox_core.io.content import record_of
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import CriticalPath, critical_path
 from topox_core.model.execution import Execution
@@ -16,7 +17,7 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import COMPUTE, TransferGraph
 from topox_core.runs.run import Stop
 from topox_core.schedule.bounds.unrounded import Bound
-from topox_core.schedule.results.result import Result
+from topox_core.schedule.results.result import Result, gap
 from topox_core.schedule.settings import Settings
 from topox_core.text.choices import chosen_words
 
@@ -196,6 +197,22 @@ class FabricRun:
         cluster = self.execution.cluster
         whole = cluster.servers * cluster.ports_per_server * self.iteration_ms
         return self.dark_ms / whole if whole > 0 else 0.0
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the run as JSON has it, which keys of labs name too."""
+        record: dict[str, Any] = {
+            **record_of(self, "iteration_ms first_ms bound_ms bound_by circuits_changed dark_ms"),
+            "gap": gap(self.iteration_ms, self.bound_ms),
+            **record_of(self.traffic, "bandwidth_tax mean_hops longest_hops"),
+            "time": asdict(self.breakdown),
+        }
+        if self.result is not None:
+            record |= record_of(self.result, "status stopped_by slot_ms")
+        if self.chosen is not None:
+            record["chosen"] = self.chosen.lowering.choices()
+        if self.message:
+            record["message"] = self.message
+        return record
 
 
 class Fabric(Protocol):

@@ -187,25 +187,15 @@ def _compare(files: InstanceFiles, options: Mapping[str, Any]) -> dict[str, Any]
     fabric = options["fabric"]
     check_known(fabric, FABRICS, "fabric", field="key.fabric")
     cluster = _cluster(files, options)
-    done = compare(_needed(files.graph, "graph"), cluster, LESSON_SETTINGS, (fabric,))[fabric]
-    return {
-        **record_of(done, "iteration_ms bound_ms bound_by circuits_changed dark_ms"),
-        **record_of(done.traffic, "bandwidth_tax mean_hops longest_hops"),
-    }
+    graph = _needed(files.graph, "graph")
+    return compare(graph, cluster, LESSON_SETTINGS, (fabric,))[fabric].as_record()
 
 
 def _topology(files: InstanceFiles, options: Mapping[str, Any]) -> dict[str, Any]:
     cluster: Cluster = _needed(files.cluster, "cluster")
     demand = traffic_of(_needed(files.graph, "graph"), cluster.servers)
     degree = options.get("degree", cluster.ports_per_server)
-    result = find_layout(demand, degree, options.get("variant", "published"))
-    hops = result.hops
-    return {
-        **record_of(result, "degree variant degree_all_reduce degree_model_parallel"),
-        "diameter": hops.diameter,
-        "mean_hops": hops.mean,
-        "unreachable_pairs": hops.unreachable,
-    }
+    return find_layout(demand, degree, options.get("variant", "published")).as_record()
 
 
 def _tdm(files: InstanceFiles, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -247,7 +237,7 @@ def _cost(files: InstanceFiles, options: Mapping[str, Any]) -> dict[str, Any]:
     gpus = _asked_for(options, "gpus")
     catalogue = files.parts or PRICE_SETS[options.get("prices", DEFAULT_SET)]
     priced = bills(gpus, catalogue, Counting(method=options.get("counting", "paper")))
-    fabrics = {name: record_of(one, "cost_usd power_w") for name, one in priced.items()}
+    fabrics = {name: one.as_record() for name, one in priced.items()}
     return {"fabrics": fabrics, "savings": savings(priced)}
 
 

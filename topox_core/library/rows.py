@@ -7,10 +7,11 @@ import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from topox_core.errors import InputError, as_mb, refuse_if
 from topox_core.io.limits import MAX_FILE_BYTES
+from topox_core.schema.fields import plain_setting
 
 FAILED = "failed"  # the status of a run that has no result
 CARD = "card"  # the kind of an answer of a published card, which lists of runs leave out
@@ -378,31 +379,44 @@ class RunFilter:
 
     Attributes
     ----------
-    subject
-        Its name, or its digest.
     text
-        A part of the name or the subject; A to Z as a to z.
+        A to Z as a to z.
     without
         Kinds that are left out.
     kept_only
         Whether points that only a study computed are left out.
     shortest_ms, longest_ms
-        The iteration time, both ends included; runs without one are left out.
+        Both ends included; runs without an iteration time are left out.
     settings
         By key, the value that a setting has; None: it is null or not there. Numbers are equal
         that differ by less than one part in 10^12.
     """
 
-    subject: str = ""
-    status: str = ""
-    kind: str = ""
-    version: str = ""
-    study: int | None = None
-    text: str = ""
+    subject: Annotated[
+        str,
+        plain_setting("Subject", "of this task graph, job or preset: its name or digest"),
+    ] = ""
+    status: Annotated[str, plain_setting("Status", "optimal, feasible, simulated, failed, ...")] = (
+        ""
+    )
+    kind: Annotated[
+        str,
+        plain_setting(
+            "Kind",
+            "fabric, schedule, rail, round or bill; card lists answers of published cards, which are left out otherwise",
+        ),
+    ] = ""
+    version: Annotated[str, plain_setting("Version", "computed by this version of the code")] = ""
+    study: Annotated[int | None, plain_setting("Study", "points of this study")] = None
+    text: Annotated[str, plain_setting("Words", "with these words in name or subject")] = ""
     without: tuple[str, ...] = ()
     kept_only: bool = False
-    shortest_ms: float | None = None
-    longest_ms: float | None = None
+    shortest_ms: Annotated[
+        float | None, plain_setting("From", "with an iteration of at least so many ms")
+    ] = None
+    longest_ms: Annotated[
+        float | None, plain_setting("To", "with an iteration of at most so many ms")
+    ] = None
     settings: Mapping[str, Value] = field(default_factory=dict)
 
 

@@ -134,6 +134,12 @@ class Layout:
             self.circuits[source, destination].astype(np.int32),
         )
 
+    def link_rows(self) -> list[dict[str, int]]:
+        """Return the circuits from each server to each other, as JSON has them."""
+        names = ("source", "destination", "circuits")
+        rows = zip(*(ends.tolist() for ends in self.links), strict=True)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
 
 @dataclass(frozen=True)
 class PathRates:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from topox_core.io.content import record_of
 from topox_core.model.transfer_graph import FloatArray, IntArray
-from topox_core.schema.fields import PRINTABLE, setting
+from topox_core.schema.fields import PRINTABLE, plain_setting, setting
 from topox_core.schema.records import check_fields
 
 FORMAT, VERSION = "topox-rail-run", 1
@@ -127,8 +127,6 @@ class Rail:
         Speed of a GPU's NIC on the rail, and the ports it is split over: half of them towards
         either neighbour of a ring, which turns both ways and so has the whole NIC
         (docs/rails-control.md).
-    latency_us
-        Added to each step of a ring and to each message.
     optical
         False: an electrical rail, nothing is ever switched.
     reconfiguration_ms, link_up_ms
@@ -148,17 +146,41 @@ class Rail:
     """
 
     nic_gbps: Annotated[float, setting(gt=0, le=1e9)] = 400.0
-    nic_ports: Annotated[int, setting(ge=1)] = 2
-    latency_us: Annotated[float, setting("Latency of a step", "us", ge=0, le=MAX_DELAY_MS)] = 0.0
+    nic_ports: Annotated[int, plain_setting("NIC ports", "ports of a NIC", ge=1)] = 2
+    latency_us: Annotated[
+        float,
+        setting(
+            "Latency",
+            "us",
+            "added to each step of a ring and to each message",
+            ge=0,
+            le=MAX_DELAY_MS,
+        ),
+    ] = 0.0
     optical: bool = True
     reconfiguration_ms: Annotated[
-        float, setting("Switching delay", "ms", ge=0, le=MAX_DELAY_MS)
+        float,
+        setting(
+            "Reconfiguration delay",
+            "ms",
+            "reconfiguration delay (default 0, or the switch's)",
+            ge=0,
+            le=MAX_DELAY_MS,
+        ),
     ] = 0.0
     link_up_ms: Annotated[
-        float, setting("Time until a NIC sees light", "ms", ge=0, le=MAX_DELAY_MS)
+        float, setting("Link-up time", "ms", "until a NIC sees light again", ge=0, le=MAX_DELAY_MS)
     ] = 0.0
-    provisioned: bool = True
-    static_split: bool = False
+    provisioned: Annotated[
+        bool,
+        plain_setting("Provisioning", "ask for circuits ahead of the traffic (default on)"),
+    ] = True
+    static_split: Annotated[
+        bool,
+        plain_setting(
+            "Static split", "ports split between the parallelisms permanently (constraint C3)"
+        ),
+    ] = False
 
     def __post_init__(self) -> None:
         check_fields(self, file="settings")

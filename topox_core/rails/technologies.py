@@ -44,6 +44,10 @@ TECHNOLOGIES = (
     Technology("lc", "Liquid crystal", "Coherent", 100.0, 512),
     Technology("robotic", "Robotic", "Telescent", 120_000.0, 1008),
 )
+# Of those that switch within a second, as a job needs it.
+WIDEST = max(
+    (one for one in TECHNOLOGIES if one.reconfiguration_ms < 1000), key=lambda one: one.radix
+)
 
 
 # What the lecture's table of optical switches has: no product, so no ports; radix 0 is not known.

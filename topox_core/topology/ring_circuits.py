@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
+from topox_core.io.content import record_of
 from topox_core.model.execution import Layout
 from topox_core.model.lowering.algorithm_choice import distinct_rings
 from topox_core.model.transfer_graph import TransferGraph
@@ -113,6 +114,19 @@ class LayoutResult:
         """Hops of the longest route between servers that exchange data; 0 if none do."""
         routes = self.layout.routes.values()
         return max((len(path) - 1 for paths in routes for path in paths), default=0)
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the layout as JSON has it, which keys of labs name too."""
+        return {
+            "servers": self.layout.servers,
+            **record_of(self, "degree variant degree_all_reduce degree_model_parallel"),
+            "rings": {str(size): list(strides) for size, strides in self.strides.items()},
+            "links": self.layout.link_rows(),
+            "diameter": self.hops.diameter,
+            "mean_hops": self.hops.mean,
+            "unreachable_pairs": self.hops.unreachable,
+            "steps": [record_of(step, "kind text") for step in self.steps],
+        }
 
 
 def ring_strides(result: LayoutResult, members: Iterable[int]) -> tuple[int, ...]:

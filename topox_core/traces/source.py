@@ -17,7 +17,7 @@ from topox_core.io.content import GZIP, bare_name, unpacked, why
 from topox_core.io.limits import MAX_RANKS, RECORDING, WHOLE_JSON, Limits, check_one_of, is_whole
 from topox_core.model.cluster import MAX_PORTS
 from topox_core.model.task_graph import PARALLELISMS
-from topox_core.schema.fields import setting
+from topox_core.schema.fields import plain_setting, setting
 from topox_core.schema.records import check_fields
 from topox_core.text.numbers import first_that_holds
 
@@ -28,46 +28,78 @@ MAX_GBPS = 1e9
 
 @dataclass(frozen=True)
 class ImportSettings:
-    """How a recorded run is read (docs/recorded-runs.md).
+    """How a recorded run is read (docs/recorded-runs.md)."""
 
-    Attributes
-    ----------
-    step
-        A number, ``median`` or ``last``.
-    ranks
-        Use these only; None for all that are given.
-    gpus_per_server
-        Neighbouring ranks that share a server; 1: every rank is a server.
-    host_gaps
-        ``keep``: a segment lasts as long as on the clock; ``drop``: only its kernels' time.
-    symmetry
-        Whether one rank stands for all, and of how many (``world``; 0: as the file says).
-    assume_gbps
-        Speed from which sizes that nothing tells are taken; None: they stay unknown.
-    parallelism
-        Label by name or description of a group.
-    max_tasks
-        Calls are bundled until there are no more.
-    communication
-        A regular expression of further kernels that communicate.
-    nic_gbps
-        Speed of a server for the cluster and the replay.
-    uneven
-        ``pairs``: an exchange of uneven parts becomes a transfer a pair; ``one``: it stays one call.
-    """
-
-    step: Annotated[int | Literal["median", "last"], setting("Step")] = "median"
-    ranks: tuple[int, ...] | None = None
-    gpus_per_server: Annotated[int, setting("GPUs per server", ge=1, le=MAX_PORTS // 2)] = 1
-    host_gaps: str = "keep"
-    symmetry: bool = False
-    world: Annotated[int, setting("Ranks of the job", ge=0, le=MAX_RANKS)] = 0
-    assume_gbps: Annotated[float, setting("Speed", "Gbit/s", gt=0, le=MAX_GBPS)] | None = None
-    parallelism: Mapping[str, str] = field(default_factory=dict)
-    max_tasks: Annotated[int, setting("Tasks", ge=1)] = 20_000
-    communication: str = ""
-    nic_gbps: Annotated[float, setting("Speed of a server", "Gbit/s", gt=0, le=MAX_GBPS)] = 400.0
-    uneven: str = "pairs"
+    step: Annotated[
+        int | Literal["median", "last"], plain_setting("Step", "which ProfilerStep")
+    ] = "median"
+    ranks: Annotated[tuple[int, ...] | None, plain_setting("Ranks", "use these ranks only")] = None
+    gpus_per_server: Annotated[
+        int,
+        plain_setting(
+            "GPUs per server", "neighbouring ranks that share a server", ge=1, le=MAX_PORTS // 2
+        ),
+    ] = 1
+    host_gaps: Annotated[
+        str,
+        plain_setting(
+            "Gaps of the host",
+            "keep (default): a segment lasts as on the clock; drop: only its kernels' time",
+            "keep",
+            "drop",
+        ),
+    ] = "keep"
+    symmetry: Annotated[bool, plain_setting("Symmetry", "one rank stands for all (default no)")] = (
+        False
+    )
+    world: Annotated[
+        int,
+        plain_setting(
+            "Ranks of the job", "ranks of the job (default 0: as the files say)", ge=0, le=MAX_RANKS
+        ),
+    ] = 0
+    assume_gbps: (
+        Annotated[
+            float,
+            setting(
+                "Speed",
+                "Gbit/s",
+                "take sizes that nothing tells from durations at this speed",
+                gt=0,
+                le=MAX_GBPS,
+            ),
+        ]
+        | None
+    ) = None
+    parallelism: Annotated[
+        Mapping[str, str],
+        plain_setting("Labels", "label of a group by its name or description; may be repeated"),
+    ] = field(default_factory=dict)
+    max_tasks: Annotated[
+        int, plain_setting("Tasks", "bundle calls until there are no more tasks than this", ge=1)
+    ] = 20_000
+    communication: Annotated[
+        str, plain_setting("Communication", "further kernels that communicate")
+    ] = ""
+    nic_gbps: Annotated[
+        float,
+        setting(
+            "Speed of a server",
+            "Gbit/s",
+            "speed of a server for cluster and replay",
+            gt=0,
+            le=MAX_GBPS,
+        ),
+    ] = 400.0
+    uneven: Annotated[
+        str,
+        plain_setting(
+            "Uneven exchanges",
+            "an exchange of uneven parts: a transfer per pair (default), or one call",
+            "pairs",
+            "one",
+        ),
+    ] = "pairs"
 
     def __post_init__(self) -> None:
         check_fields(self, "settings")

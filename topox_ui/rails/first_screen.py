@@ -11,7 +11,7 @@ from topox_core.figures.rails.traffic import strip, strip_legend
 from topox_core.figures.rails.windows import cdf
 from topox_core.model.arrays.intervals import covered_ms
 from topox_core.rails.iteration import Window
-from topox_core.rails.technologies import PORTS_PER_GPU, SPLIT_NOTE, TECHNOLOGIES
+from topox_core.rails.technologies import PORTS_PER_GPU, SPLIT_NOTE, WIDEST
 from topox_core.rails.window_lengths import hides
 from topox_core.rails.windows import Phase
 from topox_core.text.numbers import count, percent, plural, short, time
@@ -220,11 +220,8 @@ def traffic_strip(subject: Subject, theme: Theme) -> None:
 def _width(servers: int) -> None:
     """Say where a rail is wider than a switch: than the chosen one, or than any that turns within a second."""
     needed, ports = switches_needed(servers), PORTS_PER_GPU * servers
-    widest = max(
-        (one for one in TECHNOLOGIES if one.reconfiguration_ms < 1000), key=lambda one: one.radix
-    )
-    if not needed and ports > widest.radix:
-        most = f"{count(widest.radix)} ({switch_word(widest.name)})"
+    if not needed and ports > WIDEST.radix:
+        most = f"{count(WIDEST.radix)} ({switch_word(WIDEST.name)})"
         quiet(
             f'<span class="bad">✗</span> A rail of {plural(servers, "server")} takes {count(ports)} ports; '
             f"no switch that changes within a second has more than {most}, so this rail cannot use one switch. Choose a "

@@ -8,6 +8,7 @@ import streamlit as st
 from topox_core.fabrics.comparison.compare import EQUAL, same_time, ties
 from topox_core.fabrics.controllers.one_collective import (
     PERMUTATIONS,
+    WAYS,
     OneCollective,
     StepsOnPorts,
     largest_collective,
@@ -156,7 +157,6 @@ MEGABYTES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 MAX_PORTS, MAX_COLOURS = 16, 8
 KICKER = "One collective"
 NOT_SO = "This collective <b>cannot run</b> this way. Change it, or the ports on the left."
-WAYS = {"together": "all ports together", "one_port": "one port per step", "split": "uneven split"}
 SPOKEN = {name: f"an {words}" if name == "split" else words for name, words in WAYS.items()}
 
 

@@ -24,9 +24,10 @@ from tests.patience import PATIENCE_S, wait_until
 from tests.real_inputs import ROOT
 from tests.refusal import refusal
 from tests.topox_core.cli.conftest import parser
-from topox_core.cli import compare, dashboard
-from topox_core.cli.command import ctrl_c_stops
-from topox_core.cli.options import settings
+from topox_core.cli import dashboard
+from topox_core.cli.circuits import compare
+from topox_core.cli.shared.command import ctrl_c_stops
+from topox_core.cli.shared.settings import settings
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.lowering_choices import Lowering

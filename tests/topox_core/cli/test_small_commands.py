@@ -15,7 +15,7 @@ import pytest
 from tests.patience import PATIENCE_S, wait_until
 from tests.real_inputs import ROOT
 from topox_core import __version__
-from topox_core.cli.compare import failure_of
+from topox_core.cli.circuits.compare import failure_of
 from topox_core.errors import InputError
 from topox_core.fabrics.comparison.compare import compare, default_options
 from topox_core.fabrics.comparison.failures import FixedCircuits, after_failure

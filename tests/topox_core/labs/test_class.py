@@ -221,7 +221,10 @@ def test_a_folder_is_graded_counted_and_tabled(tmp_path, capsys) -> None:
     out, _ = ran(capsys, *grading, *explained, "--json")
     assert [one["total"] for one in json.loads(out)["grades"]] == [20, 16]
     assert rows_of(table.read_bytes())[0]["ID number"] == "ada"
-    for lms, said in (("canvas", "--roster"), ("excel", "invalid choice: 'excel'")):
+    for lms, said in (
+        ("canvas", "--roster"),
+        ("excel", "--lms: must be one of plain, moodle, canvas"),
+    ):
         assert said in ran(capsys, *grading, "--lms", lms, status=2)[1]
     (tmp_path / "x.answers.json").write_text("{}")
     assert "not graded: x.answers.json" in ran(capsys, *grading, status=1)[0]

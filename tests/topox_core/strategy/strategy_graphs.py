@@ -3,9 +3,9 @@
 import random
 from itertools import pairwise
 
-from topox_core.cli import strategy as strategy_command
-from topox_core.cli.command import write_what_waits
 from topox_core.cli.main import OneLineParser
+from topox_core.cli.shared.files import write_what_waits
+from topox_core.cli.training import strategy as strategy_command
 from topox_core.strategy.operators import Cost, Edge, Operator, OperatorGraph, Weight
 
 SAMPLES = 48

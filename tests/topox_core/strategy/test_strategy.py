@@ -464,12 +464,12 @@ def searched(memory_gb: float) -> object:
         (lambda: SearchSettings(exhaustive=True), "field exhaustive"),
         (
             lambda: run_strategy("dlmr"),
-            "field model: 'dlmr' is an unknown model (did you mean 'dlrm'?)",
+            "field MODEL: 'dlmr' is an unknown model (did you mean 'dlrm'?)",
         ),
         (lambda: run_strategy(), "command line, field MODEL: a model must be named"),
         (
             lambda: run_strategy("dlrm", "--alpha", "-1"),
-            "field alpha: must be at least 0",
+            "field --alpha: must be at least 0",
         ),
         (
             lambda: run_strategy("dlrm", "--memory-gb", "1"),

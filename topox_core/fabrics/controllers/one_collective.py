@@ -28,7 +28,7 @@ from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import FloatArray, IntArray
 from topox_core.runs.run import Stop, never
 from topox_core.schedule.engines.mip import Float, Index, MipBuilder, Run, solve
-from topox_core.schema.fields import setting
+from topox_core.schema.fields import plain_setting, setting
 from topox_core.schema.records import check_fields
 
 # Of each kind the algorithm whose steps are permutations and move least.
@@ -39,6 +39,8 @@ PERMUTATIONS = {
     "broadcast": "tree",
     "all_to_all": "pairwise",
 }
+# How its steps may lie on the ports.
+WAYS = {"together": "all ports together", "one_port": "one port per step", "split": "uneven split"}
 MAX_MEMBERS, MAX_PORTS, MAX_STEPS = 256, 64, 512
 # Entries of steps times ports: beyond, the search looks at whole patterns only.
 MAX_SEARCHED = 160
@@ -86,25 +88,27 @@ class OneCollective:
 
     Parameters
     ----------
-    kind, algorithm
+    algorithm
         Of :data:`~topox_core.model.lowering.collective_steps.ALGORITHMS`.
-    members, ports
-        Members, and ports of each, on as many parallel switches.
-    tensor_ms
-        Time of the whole tensor on one port.
-    latency_ms
-        Of every message.
+    ports
+        On as many parallel switches.
     delay_ms
-        Of every change of a port's circuit; the first circuit of a port stands.
+        The first circuit of a port stands.
     """
 
-    kind: Annotated[str, setting(choices=tuple(ALGORITHMS))]
-    algorithm: str
-    members: Annotated[int, setting(ge=2, le=MAX_MEMBERS)]
-    ports: Annotated[int, setting(ge=1, le=MAX_PORTS)]
-    tensor_ms: Annotated[float, setting(ge=0)]
-    latency_ms: Annotated[float, setting(ge=0)]
-    delay_ms: Annotated[float, setting(ge=0)]
+    kind: Annotated[str, plain_setting("Kind", "kind of collective", choices=tuple(ALGORITHMS))]
+    algorithm: Annotated[
+        str,
+        plain_setting(
+            "Algorithm",
+            "steps that are permutations (default: halving_doubling, pairwise, ...)",
+        ),
+    ]
+    members: Annotated[int, plain_setting("Members", "members", ge=2, le=MAX_MEMBERS)]
+    ports: Annotated[int, plain_setting("Ports", "ports of each member", ge=1, le=MAX_PORTS)]
+    tensor_ms: Annotated[float, setting("Tensor", "ms", "the whole tensor on one port", ge=0)]
+    latency_ms: Annotated[float, setting("Latency", "ms", "latency of a message", ge=0)]
+    delay_ms: Annotated[float, setting("Delay", "ms", "what a change of a circuit takes", ge=0)]
 
     def __post_init__(self) -> None:
         check_fields(self, "settings")
@@ -117,6 +121,13 @@ class OneCollective:
         """The steps; raises :class:`InputError` where they are no permutations."""
         share, circuits = permutation_steps(self.kind, self.algorithm, self.members)
         return StepTimes(share * self.tensor_ms, circuits, self.latency_ms, self.delay_ms)
+
+    def shares(self, way: StepsOnPorts) -> list[list[float]]:
+        """Return what each port sends of each step, as a share of it."""
+        return [
+            [share / busy if busy else 0.0 for share in row]
+            for row, busy in zip(way.share_ms.tolist(), self.steps.busy.tolist(), strict=True)
+        ]
 
     def together(self) -> StepsOnPorts:
         """Return every step on all ports at once."""
@@ -233,7 +244,7 @@ def _runs(kind: str, members: int) -> bool:
 def sent_rows(one: OneCollective, way: StepsOnPorts) -> list[dict[str, float]]:
     """Return what each port sends of each step, counted from 1: start, end (latency included), and share of the step."""
     rows = []
-    for q, busy in enumerate(one.steps.busy.tolist()):
+    for q, shares in enumerate(one.shares(way)):
         for r in np.flatnonzero(way.share_ms[q] > 0).tolist():
             start, sent = float(way.start_ms[q, r]), float(way.share_ms[q, r])
             rows.append(
@@ -242,7 +253,7 @@ def sent_rows(one: OneCollective, way: StepsOnPorts) -> list[dict[str, float]]:
                     "port": r + 1,
                     "start_ms": start,
                     "end_ms": start + sent + one.latency_ms,
-                    "share": sent / busy,
+                    "share": shares[r],
                 }
             )
     return rows

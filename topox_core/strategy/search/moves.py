@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from topox_core.model.arrays.groups import by_key
-from topox_core.schema.fields import setting
+from topox_core.schema.fields import plain_setting, setting
 from topox_core.schema.records import check_fields
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import Placement, Strategy
@@ -23,15 +23,6 @@ class SearchSettings:
 
     Parameters
     ----------
-    proposals
-        Strategies to try.
-    alpha
-        How steeply a slower strategy is refused: it is accepted with probability exp(-alpha * ms
-        slower).
-    seed
-        Of all random choices.
-    memory_gb
-        Memory of one GPU in 10^9 bytes; the machine's own if None.
     reset_every
         The chain goes back to the best strategy after this many proposals without a better one;
         None is the published min(1000, proposals / 100), at least 1.
@@ -45,10 +36,20 @@ class SearchSettings:
         If a number is out of range.
     """
 
-    proposals: _Count = 1000
-    alpha: Annotated[float, setting(ge=0)] = 1.0
-    seed: _Count = 0
-    memory_gb: float | None = None
+    proposals: Annotated[_Count, plain_setting("Proposals", "strategies to try")] = 1000
+    alpha: Annotated[
+        float,
+        plain_setting(
+            "Alpha",
+            "a strategy dT ms slower is accepted with probability exp(-alpha dT)",
+            ge=0,
+        ),
+    ] = 1.0
+    seed: Annotated[_Count, plain_setting("Seed", "seed of all random choices")] = 0
+    memory_gb: Annotated[
+        float | None,
+        plain_setting("Memory", "memory of one GPU in 10^9 bytes (default: the machine's own)"),
+    ] = None
     reset_every: Annotated[int, setting(ge=1, le=10**9)] | None = None
     exhaustive: _Count = 100_000
 

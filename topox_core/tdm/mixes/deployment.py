@@ -7,7 +7,7 @@ from typing import Annotated
 import numpy as np
 
 from topox_core.errors import InputError, refuse_if, wrong_setting
-from topox_core.schema.fields import setting
+from topox_core.schema.fields import plain_setting, setting
 from topox_core.schema.records import wrong_fields
 from topox_core.tdm.model.jobs import (
     MAX_PODS,
@@ -148,42 +148,69 @@ MODELS: dict[str, Model] = {
 
 @dataclass(frozen=True)
 class SetUp:
-    """Settings of the generator; the defaults are the drafts' (section IV.A).
-
-    Attributes
-    ----------
-    context
-        Tokens of one context, which each unit trains on in an iteration.
-    tor_gbps
-        Between the servers of a pod and its switch; ports times their speed (1:1) if None.
-    degree_min, degree_max
-        Parallel units of a job, drawn evenly.
-    efficiency, gpu_tflops
-        Share of the peak that training reaches, and the peak of a GPU.
-    literal_eq8
-        Train a whole replica on one GPU, as eq. 8 is printed, instead of on all GPUs of its unit.
-    mix
-        Weights of parameter server, ring and all-to-all.
-    """
+    """Settings of the generator; the defaults are the drafts' (section IV.A)."""
 
     jobs: Annotated[int, setting("Jobs", ge=1, le=MAX_JOBS)] = 256
-    context: Annotated[int, setting("Context length", "tokens", ge=1, le=100_000_000)] = 8192
+    context: Annotated[
+        int,
+        setting(
+            "Context length",
+            "tokens",
+            "one context, which each unit trains on in an iteration",
+            ge=1,
+            le=100_000_000,
+        ),
+    ] = 8192
     pod_groups: Annotated[int, setting("Pod groups", ge=1, le=MAX_PODS)] = 32
     pods_per_group: Annotated[int, setting("Pods per group", ge=1, le=MAX_PODS_PER_GROUP)] = 8
     ports_per_pod: Annotated[int, setting("Ports per pod", ge=1, le=MAX_PORTS)] = 16
     port_gbps: Annotated[float, setting("Port speed", "Gbit/s", gt=0, le=1e12)] = 150.0
-    tor_gbps: Annotated[float, setting("Top-of-rack speed", "Gbit/s", gt=0, le=1e15)] | None = None
+    tor_gbps: (
+        Annotated[
+            float,
+            setting(
+                "Top-of-rack speed",
+                "Gbit/s",
+                "between the servers of a pod and its switch (default: ports times their speed)",
+                gt=0,
+                le=1e15,
+            ),
+        ]
+        | None
+    ) = None
     reconfiguration_ms: Annotated[
         float, setting("Reconfiguration delay", "ms", ge=0, le=1000 * MAX_S)
     ] = 0.5
-    degree_min: Annotated[int, setting("Fewest units of a job", ge=1, le=4_096)] = 2
-    degree_max: Annotated[int, setting("Most units of a job", ge=1, le=4_096)] = 16
-    seed: Annotated[int, setting("Seed", ge=0, le=2**63 - 1)] = 0
-    efficiency: Annotated[float, setting("Share of the peak", gt=0, le=1)] = 0.4
+    degree_min: Annotated[
+        int,
+        plain_setting(
+            "Fewest units of a job", "fewest parallel units of a job, drawn evenly", ge=1, le=4_096
+        ),
+    ] = 2
+    degree_max: Annotated[
+        int,
+        plain_setting("Most units of a job", "most parallel units of a job", ge=1, le=4_096),
+    ] = 16
+    seed: Annotated[int, plain_setting("Seed", "seed of all that is drawn", ge=0, le=2**63 - 1)] = 0
+    efficiency: Annotated[
+        float, plain_setting("Share of the peak", "share of the peak reached", gt=0, le=1)
+    ] = 0.4
     gpu_tflops: Annotated[float, setting("Peak of a GPU", "TFLOP/s", gt=0, le=1e12)] = 26.0
-    literal_eq8: bool = False
+    literal_eq8: Annotated[
+        bool,
+        plain_setting(
+            "Eq. 8 as printed",
+            "train a whole replica on one GPU, as eq. 8 is printed, instead of on all GPUs of its unit",
+        ),
+    ] = False
     gpus_per_pod: Annotated[int, setting("GPUs per pod", ge=1, le=1_000_000_000)] = 2048
-    mix: tuple[Annotated[float, setting(ge=0, le=1e12)], ...] = (1.0, 1.0, 1.0)
+    mix: Annotated[
+        tuple[Annotated[float, setting(ge=0, le=1e12)], ...],
+        plain_setting(
+            "Mix of collectives",
+            "weights of parameter server, ring and all-to-all (default 1,1,1)",
+        ),
+    ] = (1.0, 1.0, 1.0)
 
     def network(self) -> PodNetwork:
         """Return the network of this set-up."""

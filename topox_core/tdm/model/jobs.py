@@ -146,17 +146,6 @@ class Reading:
     """Choices where the drafts can be read in two ways.
 
     The defaults are what docs/tdm.md argues for.
-
-    Attributes
-    ----------
-    eq3_literal
-        A parameter-server job trains in both stages of the other group, as eq. 3 is printed.
-    physical_ring
-        A ring carries 2 (N - 1) / N times the volume on each arc (N pods), instead of the volume
-        once.
-    delay_inside
-        Reconfiguration counts as part of the communication (section II.C), instead of being added
-        to the stage (Algorithm 1).
     """
 
     eq3_literal: Annotated[
@@ -392,19 +381,17 @@ def with_bound(answer: Round, bound: RoundBound, stopped_by: StoppedBy) -> Round
 
 @dataclass(frozen=True)
 class TdmSettings:
-    """Algorithm, reading and limits; ``steps`` limits deterministically, ``time_limit_s`` by the clock.
+    """Algorithm, reading and limits; ``steps`` limits deterministically, ``time_limit_s`` by the clock."""
 
-    Attributes
-    ----------
-    steps
-        Of annealing.
-    """
-
-    algorithm: str = "hill-climbing"
+    algorithm: Annotated[str, plain_setting("Algorithm", "who deals")] = "hill-climbing"
     reading: Reading = field(default_factory=Reading)
-    seed: Annotated[int, setting("Seed", ge=0, le=2**63 - 1)] = 0
+    seed: Annotated[
+        int, plain_setting("Seed", "seed of all random choices", ge=0, le=2**63 - 1)
+    ] = 0
     time_limit_s: Annotated[float, setting("Time limit", "s", ge=0, le=86_400)] = 60.0
-    steps: Annotated[int, setting("Steps", ge=0, le=100_000_000)] = 40_000
+    steps: Annotated[int, plain_setting("Steps", "steps of annealing", ge=0, le=100_000_000)] = (
+        40_000
+    )
 
 
 def shorter_by(value: float, base: float) -> float:

@@ -54,12 +54,15 @@ _set_of = lru_cache(1_000)(frozenset[int])
 ALL_RANKS = "0"
 
 
+_WITHOUT = "of nodes without a duration"
+
+
 @dataclass(frozen=True)
 class Machine:
     """What a node without a duration is computed on."""
 
-    tflops: Annotated[float, setting("Operations", "TFLOP/s", gt=0, le=1e12)] = 400.0
-    memory_gb_per_s: Annotated[float, setting("Memory", "GB/s", gt=0, le=1e12)] = 3_350.0
+    tflops: Annotated[float, setting("Operations", "TFLOP/s", _WITHOUT, gt=0, le=1e12)] = 400.0
+    memory_gb_per_s: Annotated[float, setting("Memory", "GB/s", _WITHOUT, gt=0, le=1e12)] = 3_350.0
 
     def __post_init__(self) -> None:
         check_fields(self, "settings")

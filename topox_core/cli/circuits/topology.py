@@ -4,16 +4,16 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from topox_core.cli.command import Answer, Arguments, command, ctrl_c_stops, figure, read, table
-from topox_core.cli.options import JSON, Option, number, settings_as_options, whole
+from topox_core.cli.shared.command import Answer, Arguments, command, ctrl_c_stops
+from topox_core.cli.shared.options import JSON, Option, given_of, of_options, options_of, whole
+from topox_core.cli.shared.printing import figure, table
 from topox_core.errors import refuse_if
 from topox_core.fabrics.fixed.layout_search import layout_by_graph, layout_by_matrix
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.run import FabricRequest
-from topox_core.io.content import record_of
+from topox_core.io.content import read, record_of
 from topox_core.io.task_graph_file import check_fits, load_graph
-from topox_core.model.cluster import one_port_a_switch
-from topox_core.model.execution import Layout
+from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.lowering.lowering import lower
 from topox_core.schedule.settings import Settings
 from topox_core.text.numbers import and_more
@@ -22,7 +22,6 @@ from topox_core.topology.ring_circuits import LayoutResult
 from topox_core.topology.traffic import all_reduce_demand, check_servers, traffic_of
 
 SHOWN_LINKS = 16
-LAID_BY = ("topoopt", "matrix", "graph")
 
 
 @command(
@@ -36,72 +35,38 @@ LAID_BY = ("topoopt", "matrix", "graph")
         required=True,
     ),
     Option("--graph GRAPH", str, "task graph whose traffic the circuits are for"),
-    Option(
-        "--variant published|released",
-        str,
-        "the algorithm of the paper (default), or of the code released with it, whose degree is even",
-        "published",
+    *options_of(
+        FabricOptions,
+        *("topology_variant", "layout_by", "layout_steps"),
+        written={"topology_variant": "--variant"},
     ),
-    Option(
-        "--seed N",
-        whole,
-        "seed of the released variant's routing and of a search (default 0)",
-        0,
-    ),
-    Option(
-        "--layout-by",
-        LAID_BY,
-        "TopologyFinder's circuits (default), those that the matrix of bytes asks for, or those searched for the "
-        "task graph; the last two need --graph",
-        LAID_BY[0],
-    ),
-    Option(
-        "--layout-steps N",
-        whole,
-        "layouts that a search tries (default: what a first answer has time for)",
-        0,
-    ),
-    Option(
-        "--port-gbps X",
-        number,
-        "speed of a port, of --layout-by matrix and graph (default 100)",
-        100.0,
-    ),
+    *options_of(Settings, "seed"),
+    *options_of(Cluster, "port_gbps", usual={"port_gbps": 100.0}),
     JSON,
 )
 def run(options: Arguments) -> Answer:
     """Find the circuits."""
-    if options.layout_by != LAID_BY[0]:
-        return _searched(options)
-    with settings_as_options(options):
-        check_servers(options.servers)  # before a large graph is read
-        demand = (
-            all_reduce_demand(options.servers)
-            if options.graph is None
-            else traffic_of(load_graph(read(options.graph), options.graph), options.servers)
-        )
-        result = find_layout(demand, options.degree, options.variant, seed=options.seed)
-    hops = result.hops
-    record = {
-        "servers": demand.servers,
-        **record_of(result, "degree variant degree_all_reduce degree_model_parallel"),
-        "rings": {str(size): list(strides) for size, strides in result.strides.items()},
-        "links": _links(result.layout),
-        "diameter": hops.diameter,
-        "mean_hops": hops.mean,
-        "unreachable_pairs": hops.unreachable,
-        "steps": [record_of(step, "kind text") for step in result.steps],
-    }
+    chosen = of_options(FabricOptions, options)
+    if chosen.layout_by != FabricOptions.layout_by:
+        return _searched(options, chosen)
+    check_servers(options.servers)  # before a large graph is read
+    demand = (
+        all_reduce_demand(options.servers)
+        if options.graph is None
+        else traffic_of(load_graph(read(options.graph), options.graph), options.servers)
+    )
+    result = find_layout(demand, options.degree, chosen.topology_variant, seed=options.seed or 0)
+    record = result.as_record()
     return Answer(record, _lines(result, record))
 
 
-def _searched(options: Arguments) -> Answer:
+def _searched(options: Arguments, chosen: FabricOptions) -> Answer:
     """Find the circuits for a task graph by its bytes or by its iteration time."""
-    request = _request(options)
+    request = _request(options, chosen)
     with ctrl_c_stops() as stop:
         answer = (
             layout_by_matrix(request)
-            if options.layout_by == "matrix"
+            if chosen.layout_by == "matrix"
             else layout_by_graph(request, stop)
         )
     laid = answer.best
@@ -113,7 +78,7 @@ def _searched(options: Arguments) -> Answer:
         "layouts_tried": answer.evaluations,
         "every_layout": answer.every,
         **record_of(answer, "circuits given_back"),
-        "links": _links(laid.layout),
+        "links": laid.layout.link_rows(),
     }
     return Answer(
         record,
@@ -134,7 +99,7 @@ def _searched(options: Arguments) -> Answer:
     )
 
 
-def _request(options: Arguments) -> FabricRequest:
+def _request(options: Arguments, chosen: FabricOptions) -> FabricRequest:
     """Return the task graph on a cluster of the servers, ports and speed given."""
     refuse_if(
         (options.graph is None, f"{options.layout_by} needs a task graph: give --graph"),
@@ -148,19 +113,8 @@ def _request(options: Arguments) -> FabricRequest:
         options.servers, options.degree, options.port_gbps, devices_per_server=devices
     )
     check_fits(task_graph, of)
-    settings = Settings.of(engine="list", seed=options.seed)
-    tried = FabricOptions(layout_steps=options.layout_steps)
-    return FabricRequest(lower(task_graph), of, settings, tried)
-
-
-def _links(layout: Layout) -> list[dict[str, int]]:
-    """Return the circuits from each server to each other."""
-    return [
-        {"source": source, "destination": destination, "circuits": circuits}
-        for source, destination, circuits in zip(
-            *(ends.tolist() for ends in layout.links), strict=True
-        )
-    ]
+    settings = Settings.of(engine="list", **given_of(options, ("seed",)))
+    return FabricRequest(lower(task_graph), of, settings, chosen)
 
 
 def _listed(links: list[dict[str, int]]) -> str:

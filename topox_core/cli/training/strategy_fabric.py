@@ -4,13 +4,16 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from topox_core.cli.command import Arguments, ctrl_c_stops, figure, note, table, write
-from topox_core.cli.options import Option, number
+from topox_core.cli.shared.command import Arguments, ctrl_c_stops
+from topox_core.cli.shared.files import write
+from topox_core.cli.shared.options import Option, given_of, options_of
+from topox_core.cli.shared.printing import figure, note, table
 from topox_core.errors import refuse_if
 from topox_core.fabrics.comparison.compare import chosen
 from topox_core.fabrics.registry import FABRICS, USUAL
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.content import record_of
+from topox_core.model.cluster import Cluster
 from topox_core.strategy.co_optimisation import RUNNING, WALKING, CoProgress
 from topox_core.strategy.fabric_table import StrategyTable, strategy_table, table_sentence
 from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
@@ -30,7 +33,7 @@ OPTIONS = (
         str,
         "search for these fabrics too (names separated by commas, or all): every strategy found on every fabric",
     ),
-    Option("--reconfiguration-ms X", number, "delay of a circuit change (default 0)", 0.0),
+    *options_of(Cluster, "reconfiguration_ms"),
     Option(
         "--cluster FILE",
         str,
@@ -70,7 +73,10 @@ def search_on_fabric(
     None if it was stopped before there was one.
     """
     cluster = cluster_of(
-        options.servers, options.ports_per_server, options.port_gbps, options.reconfiguration_ms
+        options.servers,
+        options.ports_per_server,
+        options.port_gbps,
+        **given_of(options, ("reconfiguration_ms",)),
     )
     began = time.perf_counter()
     with ctrl_c_stops() as stop:
@@ -90,13 +96,13 @@ def search_on_fabric(
     best, search = found.best(name), found.searches[name]
     return found, {
         "fabric": name,
-        "reconfiguration_ms": options.reconfiguration_ms,
+        "reconfiguration_ms": cluster.reconfiguration_ms,
         **record_of(best.outcomes[name], "iteration_ms bound_ms bound_by"),
         "start_ms": search.start_outcome.iteration_ms,
         "speed_up": found.speed_up(name),
         "stopped_by": found.stopped_by,
         **record_of(search, "proposals estimated run"),
-        "seed": options.seed,
+        "seed": settings.seed,
         "wall_s": round(time.perf_counter() - began, 3),
         "sentence": table_sentence(found, name),
         "table": [

@@ -10,16 +10,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli.command import ctrl_c_stops, figure, note, percent, write
-from topox_core.cli.options import (
+from topox_core.cli.shared.command import ctrl_c_stops
+from topox_core.cli.shared.files import write
+from topox_core.cli.shared.options import (
     Group,
     Option,
     changes_of,
-    number,
+    of_options,
+    options_of,
     positive,
     setting_option,
     value_of,
 )
+from topox_core.cli.shared.printing import figure, note, percent
 from topox_core.errors import refuse_if, visible
 from topox_core.fabrics.options import FabricOptions
 from topox_core.io.content import record_of
@@ -45,18 +48,16 @@ LIBRARY = Option(
 FILTER = Group(
     "which runs",
     (
-        Option("--subject NAME", str, "of this task graph, job or preset: its name or digest"),
-        Option(
-            "--kind KIND",
-            str,
-            "fabric, schedule, rail, round or bill; card lists answers of published cards, which are left out otherwise",
+        *options_of(
+            RunFilter,
+            *("subject", "kind", "status", "version", "study", "text", "shortest_ms", "longest_ms"),
+            written={
+                "version": "--code",
+                "study": ("--study N", positive),
+                "shortest_ms": "--from-ms",
+                "longest_ms": "--to-ms",
+            },
         ),
-        Option("--status WORD", str, "optimal, feasible, simulated, failed, ..."),
-        Option("--code VERSION", str, "computed by this version of the code", dest="version_is"),
-        Option("--study N", positive, "points of this study"),
-        Option("--text WORDS", str, "with these words in name or subject"),
-        Option("--from-ms X", number, "with an iteration of at least so long"),
-        Option("--to-ms X", number, "with an iteration of at most so long"),
         setting_option(
             "--set KEY=VALUE", "with this setting, e.g. cluster.port_gbps=400", "settings"
         ),
@@ -66,15 +67,9 @@ FILTER = Group(
 
 def filter_of(options: argparse.Namespace) -> RunFilter:
     """Return which runs the options mean."""
-    return RunFilter(
-        subject=options.subject or "",
-        status=options.status or "",
-        kind=options.kind or "",
-        version=options.version_is or "",
-        study=options.study,
-        text=options.text or "",
-        shortest_ms=options.from_ms,
-        longest_ms=options.to_ms,
+    return of_options(
+        RunFilter,
+        options,
         without=() if options.kind == CARD else RUNS_ONLY.without,
         settings={key: _plain(text) for key, text in changes_of(options.settings).items()},
     )

@@ -5,19 +5,12 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
-from topox_core.cli.command import (
-    Answer,
-    Arguments,
-    cluster_beside,
-    command,
-    read,
-    table,
-    write,
-    write_graph,
-)
-from topox_core.cli.options import JSON, Option, changes_of, setting_option
+from topox_core.cli.shared.command import Answer, Arguments, command
+from topox_core.cli.shared.files import cluster_beside, write, write_graph
+from topox_core.cli.shared.options import JSON, Option, changes_of, setting_option
+from topox_core.cli.shared.printing import table
 from topox_core.errors import check_known
-from topox_core.io.content import record_of
+from topox_core.io.content import read, record_of
 from topox_core.schema.fields import Field, expected, fields_of, text_of
 
 # Endings of names of InfraGraph's files.

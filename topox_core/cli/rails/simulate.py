@@ -4,40 +4,32 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from topox_core.cli.command import (
-    Answer,
-    Arguments,
-    Lines,
+from topox_core.cli.shared.command import Answer, Arguments, Lines, command
+from topox_core.cli.shared.files import (
     cluster_beside,
-    columns,
-    command,
-    figure,
-    note,
-    percent,
-    read,
     read_graph_and_cluster,
-    table,
-    write,
     write_graph,
+    write_windows,
 )
-from topox_core.cli.options import (
-    FABRICS,
+from topox_core.cli.shared.options import (
     JSON,
     Group,
     Option,
     changes_of,
     errors_of_option,
-    fabric_options,
+    given_of,
     number,
+    options_of,
     reader,
     setting_option,
-    settings,
     value_of,
     whole,
     yes_or_no,
 )
+from topox_core.cli.shared.printing import columns, figure, note, percent, table
+from topox_core.cli.shared.settings import FABRICS, fabric_options, settings
 from topox_core.errors import check_known, errors_in_file, printable, refuse_if
-from topox_core.io.content import record_of
+from topox_core.io.content import read, record_of
 from topox_core.model.execution import Execution
 from topox_core.model.task_graph import TaskGraph
 from topox_core.rails.iteration import Rail, RailRun, Window
@@ -45,13 +37,12 @@ from topox_core.rails.presets import KEYS, PRESETS, changed, degrees_in_words, p
 from topox_core.rails.technologies import SPLIT_NOTE, fits, technology
 from topox_core.rails.window_lengths import (
     by_class,
-    dump_windows_csv,
-    dump_windows_json,
     lengths_ms,
     load_windows,
     share_above,
 )
 from topox_core.rails.windows import windows_of_execution
+from topox_core.schema.fields import fields_of
 from topox_core.schema.records import check_value
 from topox_core.training.job import Job
 
@@ -71,6 +62,9 @@ PRESET = (
     CHANGES,
 )
 SHOWN = 12
+# Of a NIC whose ports are dealt to two parallelisms for good.
+STATIC_PORTS = 4
+_on_or_off = reader(lambda text: {"on": True, "off": False}[text.lower()], "on or off")
 CLASS_KEYS = "parallelism operation when calls size_bytes counted_bytes wire_bytes times"
 LENGTH_KEYS = "name count mean_ms min_ms max_ms mean_bytes"
 # The fabric of an execution, and how it is built.
@@ -114,22 +108,16 @@ def _list(_: Arguments) -> Answer:
 
 def _rail(options: Arguments, job: Job) -> tuple[Rail, int]:
     """Return the rail, and how many switches it takes (0 where none was named)."""
-    delay, switches = options.delay_ms, 0
+    usual: dict[str, Any] = {"nic_ports": STATIC_PORTS} if options.static_split else {}
+    switches = 0
     if options.switch is not None:
         with errors_of_option("--switch"):
             one = technology(options.switch)
             switches = fits(one, job.servers, split=options.split)
-        delay = one.reconfiguration_ms if delay is None else delay
-    return Rail(
-        job.machine.network_gbps,
-        options.nic_ports if options.nic_ports is not None else 4 if options.static_split else 2,
-        options.latency_us,
-        not options.electrical,
-        delay or 0.0,
-        options.link_up_ms,
-        options.provisioning,
-        options.static_split,
-    ), switches
+        usual["reconfiguration_ms"] = one.reconfiguration_ms
+    chosen = usual | given_of(options, fields_of(Rail))
+    speed = job.machine.network_gbps
+    return Rail(nic_gbps=speed, optical=not options.electrical, **chosen), switches
 
 
 @command(
@@ -139,13 +127,15 @@ def _rail(options: Arguments, job: Job) -> tuple[Rail, int]:
     Group(
         "rail",
         (
-            Option("--delay-ms R", number, "reconfiguration delay (default 0, or the switch's)"),
-            Option("--link-up-ms X", number, "until a NIC sees light (default 0)", 0.0),
-            Option(
-                "--provisioning on|off",
-                reader(lambda text: {"on": True, "off": False}[text.lower()], "on or off"),
-                "ask for circuits ahead of the traffic (default on)",
-                True,
+            *options_of(
+                Rail,
+                *("reconfiguration_ms", "link_up_ms", "provisioned"),
+                *("static_split", "nic_ports", "latency_us"),
+                written={
+                    "reconfiguration_ms": "--delay-ms",
+                    "provisioned": ("--provisioning on|off", _on_or_off),
+                },
+                switches=True,
             ),
             Option(
                 "--switch KEY",
@@ -158,13 +148,6 @@ def _rail(options: Arguments, job: Job) -> tuple[Rail, int]:
                 "allow a rail that is wider than the switch, over several of them",
             ),
             Option("--electrical", bool, "a packet-switched rail: nothing is ever switched"),
-            Option(
-                "--static-split",
-                bool,
-                "ports split between the parallelisms permanently (constraint C3)",
-            ),
-            Option("--nic-ports N", whole, "ports of a NIC (default 2)"),
-            Option("--latency-us X", number, "of one step of a collective (default 0)", 0.0),
         ),
     ),
     Option("--fold yes|no", yes_or_no, "default yes", True),
@@ -182,7 +165,6 @@ def _rail(options: Arguments, job: Job) -> tuple[Rail, int]:
     Option("--output FILE", str, "write the undisturbed windows (.json or .csv)", over=()),
     JSON,
     listing=_list,
-    flags={"reconfiguration_ms": "--delay-ms"},
 )
 def simulate(options: Arguments) -> Answer:
     """Run the iteration of a job on one rail."""
@@ -221,10 +203,7 @@ def simulate(options: Arguments) -> Answer:
             iteration_source(iteration, rail), percent_most, rail.provisioned
         )
     note(f"{job.heading}: {len(iteration):,} nodes on {iteration.ranks:,} ranks")
-    write(
-        options.output,
-        lambda: windows_file(job.heading, run.undisturbed_ms, windows, options.output),
-    )
+    write_windows(options.output, job.heading, run.undisturbed_ms, windows)
     return Answer(
         record | {"windows": [asdict(one) for one in windows]}, _lines(job, run, windows, record)
     )
@@ -371,7 +350,7 @@ def window_lengths(options: Arguments) -> Answer:
         (not windows, "has no window: the rail carries only one kind of traffic"),
         file=options.files[0],
     )
-    write(options.output, lambda: windows_file(name, iteration_ms, windows, options.output))
+    write_windows(options.output, name, iteration_ms, windows)
     lengths, classes = lengths_ms(windows), by_class(windows)
     share, overlaps = share_above(windows, options.above_ms), int((lengths < 0).sum())
     return Answer(
@@ -435,10 +414,3 @@ def executed(files: Sequence[str], options: Arguments) -> tuple[TaskGraph, Execu
     by_rules = settings(Arguments(), engine="list")
     runs = compare(graph, cluster, by_rules, (name,), fabric_options(options, cluster))
     return graph, runs[name].execution
-
-
-def windows_file(name: str, iteration_ms: float, windows: tuple[Window, ...], path: str) -> bytes:
-    """Return windows as the file whose format the path's name says: .csv, else JSON."""
-    if path.removesuffix(".gz").endswith(".csv"):
-        return dump_windows_csv(windows)
-    return dump_windows_json(name, iteration_ms, windows)

@@ -6,36 +6,34 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli import rails_simulate
-from topox_core.cli.command import (
-    Answer,
-    Arguments,
-    Commands,
-    columns,
-    command,
-    figure,
-    percent,
-    read,
-    table,
+from topox_core.cli.rails.simulate import (
+    CHANGES,
+    ON_FABRIC,
+    executed,
+    graph,
+    preset_of,
+    rail_bytes,
+    simulate,
+    window_lengths,
 )
-from topox_core.cli.options import (
+from topox_core.cli.shared.command import Answer, Arguments, Commands, command
+from topox_core.cli.shared.options import (
     JSON,
     Group,
     Option,
     errors_of_option,
-    given_of,
     number,
+    of_options,
     options_of,
     whole,
 )
-from topox_core.cli.rails_simulate import CHANGES, ON_FABRIC, executed, preset_of
+from topox_core.cli.shared.printing import columns, figure, percent, table
 from topox_core.economics.comparison import Question, Running, caveats_of, year_of
 from topox_core.economics.networks import NETWORKS, Counting, bills, saving, savings
 from topox_core.economics.price_sets import DEFAULT_SET, Catalogue, load_parts, price_set
 from topox_core.errors import errors_in_file, needed, refuse_if
-from topox_core.io.content import record_of
-from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, gpus
-from topox_core.schema.fields import fields_of
+from topox_core.io.content import read, record_of
+from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, WIDEST, gpus
 from topox_core.training.plan import ORDERS
 
 if TYPE_CHECKING:
@@ -54,7 +52,6 @@ if TYPE_CHECKING:
     ),
     Option("--chunks V", whole, "model chunks of a stage when interleaved (default 2)", 2),
     JSON,
-    flags={},
 )
 def count(options: Arguments) -> Answer:
     """Return the windows of a rank of each stage."""
@@ -108,7 +105,6 @@ def switches(_: Arguments) -> Answer:
     Option("--parameters X", number, "of the model, such as 70e9", required=True),
     Option("--gpus N", whole, "GPUs", required=True),
     JSON,
-    flags={},
 )
 def advise(options: Arguments) -> Answer:
     """Return which parallelisms suit a model and its GPUs."""
@@ -259,32 +255,20 @@ def _listed(options: Arguments) -> tuple[Source, int]:
     "Count and price a fat-tree, rail-optimised, rail-only and photonic rails, and TopoOpt with a patch panel or "
     "optical switches, for a number of GPUs.",
     Option("--gpus N", whole, "GPUs, in whole servers", required=True),
-    Option("--gpus-per-server N", whole, "GPUs of one server (default 8)", 8),
-    Option(
-        "--counting paper|whole-switches",
-        str,
-        "fractional radix as published (default), or switches bought whole",
-        "paper",
+    *options_of(
+        Counting,
+        *("gpus_per_server", "method", "nics", "fibre", "joined_rails"),
+        *("ocs_ports_per_gpu", "ocs_transceivers_per_gpu"),
+        written={
+            "method": "--counting",
+            "ocs_transceivers_per_gpu": "--transceivers-per-gpu",
+        },
+        switches=True,
     ),
     Option(
         "--prices SET", str, "price set: mixnet (default), opus-v1, opus-v3-h200, opus-v3-gb200"
     ),
     Option("--parts FILE", str, "prices and watts of your own: .parts.json"),
-    Option("--nics", bool, "count NICs"),
-    Option("--fibre", bool, "count fibre"),
-    Option(
-        "--ocs-ports-per-gpu N",
-        whole,
-        "optical-switch ports per GPU of photonic rails (default 2)",
-        2,
-    ),
-    Option(
-        "--transceivers-per-gpu N",
-        whole,
-        "transceivers per GPU of the optical networks (default 1)",
-        1,
-    ),
-    Option("--joined-rails", bool, "with whole switches: a spine over the rails"),
     Option(
         "--radix N",
         whole,
@@ -293,23 +277,13 @@ def _listed(options: Arguments) -> tuple[Source, int]:
     ),
     Group("a year (assumed figures)", options_of(Running)),
     JSON,
-    flags={"ocs_transceivers_per_gpu": "--transceivers-per-gpu"},
 )
 def cost(options: Arguments) -> Answer:
     """Price the networks."""
     from topox_core.studies.buying.offers import sources_of
 
     catalogue = _catalogue(options)
-    counting = Counting(
-        options.gpus_per_server,
-        options.counting,
-        options.nics,
-        options.fibre,
-        ocs_ports_per_gpu=options.ocs_ports_per_gpu,
-        ocs_transceivers_per_gpu=options.transceivers_per_gpu,
-        joined_rails=options.joined_rails,
-    )
-    running = Running(**given_of(options, fields_of(Running)))
+    counting, running = of_options(Counting, options), of_options(Running, options)
     question = Question(options.gpus, catalogue, counting)
     priced = bills(options.gpus, catalogue, counting)
     caveats = [one.text for one in caveats_of(question, *_switch(options.radix))]
@@ -321,14 +295,9 @@ def cost(options: Arguments) -> Answer:
         "prices": catalogue.name,
         "fabrics": {
             name: {
-                "cost_usd": one.cost_usd,
-                "power_w": one.power_w,
-                "cost_per_gpu_usd": one.cost_usd / one.gpus,
+                **one.as_record(),
                 "year_usd": years[name].total_usd,
                 "year_kwh": years[name].energy_kwh,
-                "parts": [
-                    record_of(line, "part count unit_usd cost_usd power_w") for line in one.lines
-                ],
             }
             for name, one in priced.items()
         },
@@ -362,10 +331,7 @@ def _switch(radix: int | None) -> tuple[int, str]:
     """Return ports and name of the optical switch; by default the widest that switches in a job."""
     if radix is not None:
         return radix, "the optical switch"
-    widest = max(
-        (one for one in TECHNOLOGIES if one.reconfiguration_ms <= 1000), key=lambda one: one.radix
-    )
-    return widest.radix, f"{widest.vendor}, the widest that switches within a second,"
+    return WIDEST.radix, f"{WIDEST.vendor}, the widest that switches within a second,"
 
 
 def _catalogue(options: Arguments) -> Catalogue:
@@ -394,16 +360,16 @@ COMMANDS = Commands(
         ),
         "switches": (switches, "optical switches: their delay, ports, and the GPUs they join"),
         "simulate": (
-            rails_simulate.simulate,
+            simulate,
             "run a job's iteration on a rail with its control plane",
         ),
-        "graph": (rails_simulate.graph, "write a job's iteration on one rail as a task graph"),
+        "graph": (graph, "write a job's iteration on one rail as a task graph"),
         "windows": (
-            rails_simulate.window_lengths,
+            window_lengths,
             "windows of a list, or of an execution on any fabric",
         ),
         "bytes": (
-            rails_simulate.rail_bytes,
+            rail_bytes,
             "bytes that a rank of each stage moves over its rail, class by class",
         ),
         "advise": (advise, "which parallelisms for a model and its GPUs"),

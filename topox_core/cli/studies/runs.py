@@ -5,19 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from topox_core.cli.command import (
-    Answer,
-    Arguments,
-    Commands,
-    Lines,
-    command,
-    figure,
-    must_be_writable,
-    percent,
-    table,
-    write,
-)
-from topox_core.cli.library_options import (
+from topox_core.cli.shared.command import Answer, Arguments, Commands, Lines, command
+from topox_core.cli.shared.files import must_be_writable, write
+from topox_core.cli.shared.library import (
     FILTER,
     LIBRARY,
     filter_of,
@@ -25,8 +15,9 @@ from topox_core.cli.library_options import (
     run_record,
     shown,
 )
-from topox_core.cli.manifest import manifest_of_run
-from topox_core.cli.options import JSON, Option, numbered, positive
+from topox_core.cli.shared.manifest import manifest_of_run
+from topox_core.cli.shared.options import JSON, Option, numbered, positive
+from topox_core.cli.shared.printing import figure, percent, table
 from topox_core.errors import InputError, refuse_if
 from topox_core.io.content import loaded, record_of
 from topox_core.io.limits import SCHEDULE

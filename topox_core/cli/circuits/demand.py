@@ -3,19 +3,18 @@
 from dataclasses import asdict
 
 from topox_core.check.demand import check_demand_plan
-from topox_core.cli.command import (
-    Answer,
-    Arguments,
-    command,
-    ctrl_c_stops,
-    figure,
-    percent,
-    read,
-    table,
-    write,
-    write_result,
+from topox_core.cli.shared.command import Answer, Arguments, command, ctrl_c_stops
+from topox_core.cli.shared.files import write, write_result
+from topox_core.cli.shared.options import (
+    JSON,
+    Option,
+    above_zero,
+    number,
+    of_options,
+    options_of,
+    positive,
 )
-from topox_core.cli.options import JSON, Option, above_zero, number, positive
+from topox_core.cli.shared.printing import figure, percent, table
 from topox_core.demand.decomposition import DemandPlan
 from topox_core.demand.planning import (
     lower_bound,
@@ -26,20 +25,20 @@ from topox_core.demand.planning import (
 )
 from topox_core.fabrics.controllers.one_collective import (
     PERMUTATIONS,
+    WAYS,
     OneCollective,
     sent_rows,
     shortest_split,
 )
+from topox_core.io.content import read
 from topox_core.io.tables import table_bytes
 from topox_core.model.transfer_graph import transfer_ms
+from topox_core.schedule.results.result import gap
 
+# Of the command ``collective``.
+_USUAL = {"kind": "all_reduce", "members": 8, "ports": 2, "delay_ms": 1.0}
 OURS, BASELINES = "best", ("peeled", "shared")
 COLUMNS = ("way", "step", "port", "start_ms", "end_ms", "share")
-WAYS = {
-    "together": "every step on all ports together",
-    "one_port": "every step on one port",
-    "split": "split unevenly, set-ups behind other ports' sending",
-}
 
 
 @command(
@@ -57,7 +56,6 @@ WAYS = {
         endings=(".json", ".csv"),
     ),
     JSON,
-    flags={},
 )
 def run(options: Arguments) -> Answer:
     """Plan it; 1 if the checker disagrees."""
@@ -84,13 +82,15 @@ def run(options: Arguments) -> Answer:
     else:
         write_result(options, options.output, record, found)
     others = {name: plans[name].makespan_ms for name in BASELINES}
-    gap = 1 - bound.ms / ours.makespan_ms if ours.makespan_ms else 0.0
     return Answer(
         record | {"baselines_ms": others} | found,
         table(
             ("matrix", f"{len(demand)} lines, {int((demand > 0).sum()):,} entries"),
             ("time", f"{figure(ours.makespan_ms, 'ms')}, {ours.configurations} configurations"),
-            ("bound", f"{figure(bound.ms, 'ms')}, gap {percent(gap)}: {bound.text}"),
+            (
+                "bound",
+                f"{figure(bound.ms, 'ms')}, gap {percent(gap(ours.makespan_ms, bound.ms))}: {bound.text}",
+            ),
             *(
                 (f"baseline {'AB'[k]}", _against(plans[name], ours))
                 for k, name in enumerate(BASELINES)
@@ -111,18 +111,10 @@ def _against(plan: DemandPlan, ours: DemandPlan) -> str:
 @command(
     "Time one collective alone when circuits change between its steps: all ports together, one port per step, "
     "and messages split unevenly so that set-ups hide behind other ports; beside rings that never change.",
-    Option("--kind NAME", str, "all_reduce (default), all_to_all, ...", "all_reduce"),
-    Option(
-        "--algorithm NAME",
-        str,
-        "steps that are permutations (default: halving_doubling, pairwise, ...)",
-    ),
-    Option("--members N", positive, "default 8", 8),
-    Option("--ports N", positive, "of each member (default 2)", 2),
+    *options_of(OneCollective, "kind", "algorithm", "members", "ports", "delay_ms", usual=_USUAL),
     Option("--size-bytes X", above_zero, "of the tensor (default 1e8)", 1e8),
     Option("--port-gbps X", above_zero, "of a port (default 100)", 100.0),
     Option("--latency-us X", number, "of a message (default 0)", 0.0),
-    Option("--delay-ms X", number, "what a change of a circuit takes (default 1)", 1.0),
     Option(
         "--time-limit S",
         number,
@@ -142,14 +134,12 @@ def _against(plan: DemandPlan, ours: DemandPlan) -> str:
 )
 def collective(options: Arguments) -> Answer:
     """Time the ways to send it."""
-    one = OneCollective(
-        options.kind,
-        options.algorithm or PERMUTATIONS.get(options.kind, ""),
-        options.members,
-        options.ports,
-        transfer_ms(options.size_bytes, options.port_gbps),
-        options.latency_us / 1000,
-        options.delay_ms,
+    one = of_options(
+        OneCollective,
+        options,
+        algorithm=options.algorithm or PERMUTATIONS.get(options.kind, ""),
+        tensor_ms=transfer_ms(options.size_bytes, options.port_gbps),
+        latency_ms=options.latency_us / 1000,
     )
     with ctrl_c_stops() as stop:
         split = (
@@ -161,10 +151,6 @@ def collective(options: Arguments) -> Answer:
     sent = ({"way": name, **row} for name, way in ways.items() for row in sent_rows(one, way))
     write(options.output, lambda: table_bytes(COLUMNS, list(sent)))
     bound_ms = split.proved_ms or one.bound_ms
-    shares = [
-        [float(share) / busy if busy else 0.0 for share in row]
-        for row, busy in zip(split.share_ms.tolist(), one.steps.busy.tolist(), strict=True)
-    ]
     times = {f"{name}_ms": way.makespan_ms for name, way in ways.items()}
     lines = table(
         (
@@ -178,5 +164,5 @@ def collective(options: Arguments) -> Answer:
             "this kind has none" if one.rings_ms is None else figure(one.rings_ms, "ms"),
         ),
     )
-    more = {"rings_ms": one.rings_ms, "bound_ms": bound_ms, "shares": shares}
+    more = {"rings_ms": one.rings_ms, "bound_ms": bound_ms, "shares": one.shares(split)}
     return Answer(asdict(one) | times | more, lines)

@@ -5,25 +5,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from topox_core.cli.command import (
-    Answer,
-    Arguments,
-    Commands,
-    cluster_beside,
-    columns,
-    command,
-    figure,
-    percent,
-    read,
-    table,
-    write,
-    write_graph,
-)
-from topox_core.cli.options import JSON, Option, changes_of, setting_option, value_of
+from topox_core.cli.shared.command import Answer, Arguments, Commands, command
+from topox_core.cli.shared.files import cluster_beside, write, write_graph
+from topox_core.cli.shared.options import JSON, Option, changes_of, setting_option, value_of
+from topox_core.cli.shared.printing import columns, figure, percent, table
 from topox_core.errors import refuse_if
+from topox_core.io.content import read
 from topox_core.io.limits import check_one_of
 from topox_core.studies.buying.offers import sources_of
-from topox_core.training.costs.memory import memory
+from topox_core.training.costs.memory import fits, memory
 from topox_core.training.iteration import Iteration, Piece, iteration, pieces
 from topox_core.training.job import JOBS, Job, dump_job, job_of, load_job
 from topox_core.training.machine import MACHINES, Machine, figures, status_of
@@ -72,7 +62,6 @@ def show(options: Arguments) -> Answer:
     if options.graph is not None:
         write_graph(options.graph, task_graph(job), beside, suggested_cluster(job))
     found = pieces(one)
-    fits = used.total_bytes <= job.machine.memory_gb * 1e9
     record = {
         "job": job.name,
         "words": job.words,
@@ -89,12 +78,12 @@ def show(options: Arguments) -> Answer:
             {"forward_ms": each.forward.total_ms, "backward_ms": each.backward.total_ms}
             for each in one.passes
         ],
-        "memory": {**asdict(used), "total_bytes": used.total_bytes, "fits": fits},
+        "memory": {**asdict(used), "total_bytes": used.total_bytes, "fits": fits(job)},
         "machine": {"name": job.machine.name, "status": status},
     }
     in_words = (
         f"memory of a GPU of stage {used.stage}: {used.total_bytes / 1e9:.3g} GB, "
-        f"{'fits' if fits else 'DOES NOT FIT'} in {job.machine.memory_gb:g} GB",
+        f"{'fits' if fits(job) else 'DOES NOT FIT'} in {job.machine.memory_gb:g} GB",
         f"figures of the machine: {status}; closed form, nobody else on the network",
     )
     return Answer(record, _lines(one, found, in_words), figures=sources_of(job.machine))

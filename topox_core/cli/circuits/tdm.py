@@ -6,34 +6,20 @@ from dataclasses import replace
 
 from topox_core.check.report import CheckReport
 from topox_core.check.round import check_round
-from topox_core.cli.command import (
-    Answer,
-    Arguments,
-    Lines,
-    command,
-    ctrl_c_stops,
-    ended,
-    figure,
-    note,
-    percent,
-    read,
-    table,
-    write,
-    write_result,
-)
-from topox_core.cli.options import (
+from topox_core.cli.shared.command import Answer, Arguments, Lines, command, ctrl_c_stops
+from topox_core.cli.shared.files import write, write_result
+from topox_core.cli.shared.options import (
     JSON,
     Group,
     Option,
     above_zero,
     given_of,
-    number,
+    of_options,
     options_of,
-    positive,
     reader,
-    whole,
 )
-from topox_core.io.content import record_of
+from topox_core.cli.shared.printing import ended, figure, note, percent, table
+from topox_core.io.content import read, record_of
 from topox_core.io.limits import check_one_of
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS, BASELINE, solve
 from topox_core.tdm.algorithms.round_bounds import bounded
@@ -77,47 +63,22 @@ def _list(_: Arguments) -> Answer:
         nargs="?",
         needed="a file must be named",
     ),
-    Option("--algorithm NAME", str, "who deals (default hill-climbing)", "hill-climbing"),
     Option("--list", bool, "show the algorithms, solve nothing", dest="listing"),
-    Option("--time-limit S", above_zero, "seconds (default 60)", 60.0, dest="time_limit_s"),
-    Option(
-        "--seed N",
-        reader(int, "a whole number", lambda seed: seed >= 0, "at least 0"),
-        "of all random choices (default 0)",
-        0,
+    *options_of(
+        TdmSettings,
+        *("algorithm", "time_limit_s", "seed", "steps"),
+        written={"time_limit_s": ("--time-limit S", above_zero)},
     ),
-    Option("--steps N", positive, "of annealing (default 40000)", 40_000),
     Option("--output FILE", str, "write the whole round (.round.json)", over=("jobs",)),
     JSON,
-    Group(
-        "how the draft is read",
-        (
-            Option(
-                "--eq3-literal",
-                bool,
-                "a parameter-server job trains in both stages of the other group, as eq. 3 is printed",
-            ),
-            Option(
-                "--physical-ring",
-                bool,
-                "a ring carries 2 (N - 1) / N times the volume on each arc, instead of the volume once",
-            ),
-            Option(
-                "--delay-inside",
-                bool,
-                "switching is part of the communication (section II.C), not added to the stage (Algorithm 1)",
-            ),
-        ),
-    ),
-    Group(
-        "network, in place of the file's",
-        options_of(PodNetwork, *_NETWORK, prefix="network_"),
-    ),
+    Group("how the draft is read", options_of(Reading, switches=True)),
+    Group("network, in place of the file's", options_of(PodNetwork, *_NETWORK, prefix="network_")),
     listing=_list,
 )
 def run(options: Arguments) -> Answer:
     """Solve; 1 if ports are too few for any round, or the checker disagrees."""
-    settings = _settings(options)
+    settings = of_options(TdmSettings, options, reading=of_options(Reading, options))
+    check_one_of(settings.algorithm, ALGORITHMS, file="command line", field="--algorithm")
     jobs = _jobs(options)
     with ctrl_c_stops() as stop:
         try:
@@ -137,19 +98,8 @@ def run(options: Arguments) -> Answer:
     holds = report.ok and answer.status != "infeasible"
     checked = {"checked": report.ok, "violations": list(report.lines())}
     write_result(options, options.output, record, checked)
-    return Answer(record | checked, _lines(answer, non_tdm_s, report), 0 if holds else 1)
-
-
-def _settings(options: Arguments) -> TdmSettings:
-
-    check_one_of(options.algorithm, ALGORITHMS, file="command line", field="--algorithm")
-    return TdmSettings(
-        options.algorithm,
-        Reading(options.eq3_literal, options.physical_ring, options.delay_inside),
-        options.seed,
-        options.time_limit_s,
-        options.steps,
-    )
+    lines = _lines(answer, non_tdm_s, record.get("reduction"), report)
+    return Answer(record | checked, lines, 0 if holds else 1)
 
 
 def _jobs(options: Arguments) -> Jobs:
@@ -179,12 +129,13 @@ def _progress() -> Callable[[RoundTracePoint], None]:
     return tell
 
 
-def _lines(answer: Round, non_tdm_s: float | None, report: CheckReport) -> Lines:
+def _lines(
+    answer: Round, non_tdm_s: float | None, saved: float | None, report: CheckReport
+) -> Lines:
     sizes = ", ".join(
         f"{chr(65 + k)} {sum(g == k for g in answer.group):,}" for k in range(answer.groups)
     )
     groups, how = answer.jobs.network.pod_groups, ended(answer.stopped_by, answer.wall_s)
-    saved = 1 - answer.round_s / non_tdm_s if non_tdm_s else None
     without = f"{figure(non_tdm_s, 's')}; saved: {percent(saved)}"
     held = f"{figure(answer.bound_s, 's')} for {answer.bound.holds_for}"
     mean = f"{figure(answer.mean_round_s, 's')}; every pod group has its own barrier"
@@ -200,42 +151,16 @@ def _lines(answer: Round, non_tdm_s: float | None, report: CheckReport) -> Lines
     yield from (one.words(answer) for one in bottlenecks(answer)[:SHOWN_STAGES])
 
 
-_NUMBERS = (
-    Option("--jobs N", whole, "how many (default 256)"),
-    Option("--context N", whole, "tokens of one context (default 8192)"),
-    Option("--seed N", whole, "of everything drawn (default 0)"),
-    Option("--pod-groups N", whole, "default 32"),
-    Option("--pods-per-group N", whole, "default 8"),
-    Option("--ports-per-pod N", whole, "default 16"),
-    Option("--port-gbps X", number, "default 150"),
-    Option("--tor-gbps X", number, "into a pod (default: ports times their speed)"),
-    Option("--reconfiguration-ms X", number, "default 0.5"),
-    Option("--degree-min N", whole, "fewest parallel units of a job (default 2)"),
-    Option("--degree-max N", whole, "most parallel units of a job (default 16)"),
-    Option("--gpus-per-pod N", whole, "default 2048"),
-    Option("--gpu-tflops X", number, "peak of a GPU (default 26)"),
-    Option("--efficiency X", number, "share of the peak reached (default 0.4)"),
-)
-
-
 _MIX = "three numbers separated by commas"
+_weights = reader(
+    lambda text: tuple(map(float, text.split(","))), _MIX, lambda weights: len(weights) == 3, _MIX
+)
 
 
 @command(
     "Write the large set-up of the draft on time-division multiplexing: Llama 3 models, collectives and parallel "
     "degrees drawn at random, placed so that traffic is even (section IV).",
-    *_NUMBERS,
-    Option("--literal-eq8", bool, "train a whole replica on one GPU, as eq. 8 is printed"),
-    Option(
-        "--mix PS,RING,A2A",
-        reader(
-            lambda text: tuple(map(float, text.split(","))),
-            _MIX,
-            lambda weights: len(weights) == 3,
-            _MIX,
-        ),
-        "weights of the collectives (default 1,1,1)",
-    ),
+    *options_of(SetUp, written={"mix": ("--mix PS,RING,A2A", _weights)}, switches=True),
     Option(
         "--output FILE",
         str,
@@ -247,8 +172,7 @@ _MIX = "three numbers separated by commas"
 )
 def draw(options: Arguments) -> Answer:
     """Draw, deploy, write."""
-    changes = given_of(options, (*(one.key for one in _NUMBERS), "mix"))
-    jobs = deploy(SetUp(**changes, literal_eq8=options.literal_eq8))
+    jobs = deploy(of_options(SetUp, options))
     write(options.output, dump_jobs(jobs))
     kinds = {kind: sum(job.collective == kind for job in jobs.jobs) for kind in COLLECTIVES}
     network = jobs.network

@@ -31,6 +31,25 @@ def manifest_of_answer(
     return manifest(record, " ".join(filter(None, words)), inputs, given, figures_from)
 
 
+def with_manifest(
+    options: argparse.Namespace,
+    record: Mapping[str, Any],
+    figures: Mapping[str, str] | None = None,
+    found: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return a result with its manifest, as it is printed and written.
+
+    Parameters
+    ----------
+    found
+        What the manifest says besides the result, such as the checker's verdict on it.
+    """
+    return {
+        **record,
+        "manifest": manifest_of_answer(options, {**record, **(found or {})}, figures or {}),
+    }
+
+
 def manifest_of_run(run: RunRecord, result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the manifest of a kept run's result: what made it then, not what reads it now; inputs by kind."""
     inputs = {kind: one for kind in ("graph", "cluster") if (one := getattr(run, kind))}

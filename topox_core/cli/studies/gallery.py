@@ -7,18 +7,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from topox_core.cli.command import (
-    Answer,
-    Arguments,
-    columns,
-    command,
-    ctrl_c_stops,
-    figure,
-    note,
-    table,
-)
-from topox_core.cli.library_options import LIBRARY, SCHEDULER, WORKERS, executor_of, library_of
-from topox_core.cli.options import JSON, Option, changes_of, setting_option
+from topox_core.cli.shared.command import Answer, Arguments, command, ctrl_c_stops
+from topox_core.cli.shared.library import LIBRARY, SCHEDULER, WORKERS, executor_of, library_of
+from topox_core.cli.shared.options import JSON, Option, changes_of, setting_option
+from topox_core.cli.shared.printing import columns, figure, note, table
 from topox_core.errors import look_up, refuse_if
 from topox_core.io.content import record_of
 from topox_core.papers.card import Card

@@ -2,41 +2,28 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
-from typing import Any
 
-from topox_core.cli.command import (
+from topox_core.cli.shared.command import Answer, Arguments, command, ctrl_c_stops
+from topox_core.cli.shared.files import (
     FIGURE,
-    Answer,
-    Arguments,
-    Says,
     check_figure,
-    columns,
-    command,
-    ctrl_c_stops,
     failed_assertions,
-    figure,
-    note,
-    percent,
     read_graph_and_cluster,
     write_figure,
 )
-from topox_core.cli.library_options import KEEP, check_keep, keep
-from topox_core.cli.options import (
+from topox_core.cli.shared.library import KEEP, check_keep, keep
+from topox_core.cli.shared.options import FILES, JSON, Group, Option, reader
+from topox_core.cli.shared.printing import Says, columns, figure, note, percent
+from topox_core.cli.shared.settings import (
     CLUSTER_KEYS,
     FABRICS,
-    FILES,
     ITERATION,
-    JSON,
     LIMITS,
     LOWERING,
     SOLVE,
-    Group,
-    Option,
     cluster_overrides,
     fabric_options,
     planner,
-    reader,
     settings,
 )
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
@@ -50,7 +37,6 @@ from topox_core.fabrics.registry import UNUSUAL, USUAL
 from topox_core.fabrics.run import FabricRun, JobRequest
 from topox_core.io.assertions import FAILED
 from topox_core.io.content import record_of
-from topox_core.schedule.results.result import gap
 from topox_core.studies.buying.offers import sources_of
 from topox_core.text.choices import chosen_by_all
 from topox_core.topology.failures import Failure
@@ -104,7 +90,7 @@ def run(options: Arguments) -> int:
         )
     words = sentence(runs)
     record = {
-        "fabrics": {name: _record(one) for name, one in runs.items()},
+        "fabrics": {name: one.as_record() for name, one in runs.items()},
         "fastest": list(fastest(runs)),
         "sentence": words,
     }
@@ -113,23 +99,6 @@ def run(options: Arguments) -> int:
     write_figure(options, runs)
     keep(options, cluster, asked, fabric, runs)
     return 0 if len(runs) == len(names) else 1
-
-
-def _record(run: FabricRun) -> dict[str, Any]:
-    """Return what a script needs of a run."""
-    record: dict[str, Any] = {
-        **record_of(run, "iteration_ms first_ms bound_ms bound_by circuits_changed dark_ms"),
-        "gap": gap(run.iteration_ms, run.bound_ms),
-        **record_of(run.traffic, "bandwidth_tax mean_hops longest_hops"),
-        "time": asdict(run.breakdown),
-    }
-    if run.result is not None:
-        record |= record_of(run.result, "status stopped_by slot_ms")
-    if run.chosen is not None:
-        record["chosen"] = run.chosen.lowering.choices()
-    if run.message:
-        record["message"] = run.message
-    return record
 
 
 def _lines(runs: dict[str, FabricRun], words: str) -> Iterator[str]:

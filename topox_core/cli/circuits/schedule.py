@@ -6,42 +6,30 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.check.checker import check
 from topox_core.check.schedule_file import read_schedule
-from topox_core.cli.command import (
+from topox_core.cli.shared.command import Answer, Arguments, Lines, command, ctrl_c_stops
+from topox_core.cli.shared.files import (
     FIGURE,
-    Answer,
-    Arguments,
-    Lines,
     check_figure,
-    command,
-    ctrl_c_stops,
-    ended,
     failed_assertions,
-    figure,
-    note,
-    percent,
-    read,
     read_graph_and_cluster,
-    table,
     write_figure,
     write_result,
 )
-from topox_core.cli.library_options import KEEP, check_keep, keep
-from topox_core.cli.options import (
+from topox_core.cli.shared.library import KEEP, check_keep, keep
+from topox_core.cli.shared.options import FILES, JSON, Group, Option
+from topox_core.cli.shared.printing import ended, figure, note, percent, table
+from topox_core.cli.shared.settings import (
     CLUSTER_KEYS,
-    FILES,
-    JSON,
     LIMITS,
     PRESET,
     SOLVE,
-    Group,
-    Option,
     cluster_overrides,
     planner,
     settings,
 )
 from topox_core.fabrics.options import FabricOptions
 from topox_core.io.assertions import FAILED
-from topox_core.io.content import record_of
+from topox_core.io.content import read, record_of
 from topox_core.model.execution import measures
 from topox_core.schedule.engines.waiting_workers import expect_request
 from topox_core.text.choices import chosen_words

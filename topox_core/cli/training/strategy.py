@@ -6,29 +6,20 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
-from topox_core.cli.command import (
-    Answer,
-    Arguments,
-    command,
-    ctrl_c_stops,
-    figure,
-    note,
-    percent,
-    read,
-    table,
-    write,
-)
-from topox_core.cli.iteration import machine_of
-from topox_core.cli.options import (
+from topox_core.cli.shared.command import Answer, Arguments, command, ctrl_c_stops
+from topox_core.cli.shared.files import write
+from topox_core.cli.shared.options import (
     JSON,
     Group,
     Option,
     given_of,
-    number,
+    of_options,
+    options_of,
     positive,
-    whole,
 )
-from topox_core.cli.strategy_fabric import (
+from topox_core.cli.shared.printing import figure, note, percent, table
+from topox_core.cli.training.iteration import machine_of
+from topox_core.cli.training.strategy_fabric import (
     OPTIONS as ON_FABRIC,
     PROPOSALS,
     fabric_lines,
@@ -36,8 +27,9 @@ from topox_core.cli.strategy_fabric import (
     search_on_fabric,
 )
 from topox_core.errors import errors_in_file, needed, printable, refuse_if
-from topox_core.io.content import record_of
+from topox_core.io.content import read, record_of
 from topox_core.io.task_graph_file import dump_graph_json
+from topox_core.model.cluster import Cluster
 from topox_core.strategy.models import MODELS, Model, named
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.plans import RankedPlan, best_plans, timed
@@ -57,7 +49,6 @@ from topox_core.training.job import Job, dump_job, load_job
 from topox_core.training.machine import Machine, status_of
 from topox_core.training.pipeline.graph import task_graph
 
-FAST_PROPOSALS = 1000
 SHOWN_PLANS = 5
 SHOWN_MOVES = 5
 
@@ -89,7 +80,7 @@ def _list(options: Arguments) -> Answer:
         ("search", "plans"),
         "Markov-chain search over operators, or ranked plans (default: plans for a language model)",
     ),
-    Option("--memory-gb X", number, "memory of one GPU in 10^9 bytes (default: the machine's own)"),
+    *options_of(SearchSettings, "memory_gb"),
     Option(
         "--fix FILE",
         str,
@@ -107,16 +98,12 @@ def _list(options: Arguments) -> Answer:
     Group(
         "search",
         (
-            Option("--proposals N", whole, f"strategies to try (default {FAST_PROPOSALS:,})"),
-            Option("--seed N", whole, "of all random choices (default 0)", 0),
-            Option(
-                "--alpha X",
-                number,
-                "a strategy dT ms slower is accepted with probability exp(-alpha dT) (default 1)",
-                1.0,
+            *options_of(SearchSettings, "proposals", "seed", "alpha"),
+            *options_of(
+                Cluster,
+                *("ports_per_server", "port_gbps"),
+                usual={"ports_per_server": 4, "port_gbps": 100.0},
             ),
-            Option("--ports-per-server N", positive, "default 4", 4),
-            Option("--port-gbps X", number, "speed of a port (default 100)", 100.0),
             Option(
                 "--alternate",
                 bool,
@@ -154,9 +141,9 @@ def run(options: Arguments) -> Answer:
 
 
 def _search(options: Arguments, model: Model) -> Answer:
-    usual = PROPOSALS if options.fabric else FAST_PROPOSALS
-    proposals = usual if options.proposals is None else options.proposals
-    settings = SearchSettings(proposals, options.alpha, options.seed, options.memory_gb)
+    settings = of_options(SearchSettings, options)
+    if options.fabric and options.proposals is None:
+        settings = replace(settings, proposals=PROPOSALS)
     graph = model.build(options.servers)
     fixed = _fixed(options, graph)
     head = {"model": model.name, "servers": options.servers, "method": "search"}
@@ -181,7 +168,7 @@ def _search(options: Arguments, model: Model) -> Answer:
         "proved": proof,
         "moves": len(result.moves),
         "fixed": len(fixed),
-        "seed": options.seed,
+        "seed": settings.seed,
         "wall_s": round(wall_s, 3),
         "network": "static circuits" if options.alternate else "non-blocking",
         **topologies,

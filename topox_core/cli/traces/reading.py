@@ -2,25 +2,29 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 
-from topox_core.cli.command import Answer, Arguments, Run, figure, note, percent, table, write
-from topox_core.cli.options import (
+from topox_core.cli.shared.command import Answer, Arguments, Run
+from topox_core.cli.shared.files import write
+from topox_core.cli.shared.options import (
     Option,
     given_of,
     number,
     numbered,
+    of_options,
+    options_of,
     positive,
     reader,
-    settings_as_options,
     whole,
-    yes_or_no,
 )
+from topox_core.cli.shared.printing import figure, note, percent, table
 from topox_core.errors import refuse_if
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.resource_limits import limited_reading
+from topox_core.schema.fields import fields_of
 from topox_core.traces.chakra.astra_sim import import_text, read_network
+from topox_core.traces.chakra.reading import Machine
 from topox_core.traces.importing import Imported
 from topox_core.traces.source import (
     CHAKRA,
@@ -45,20 +49,28 @@ _LABEL = "NAME=LABEL such as mesh_dp=dp"
 
 # How a recorded run is read.
 READING = (
-    Option(
-        "--step N|median|last",
-        lambda text: text if text in ("median", "last") else whole(text),
-        "which ProfilerStep (default median)",
+    *options_of(
+        ImportSettings,
+        *("step", "ranks", "gpus_per_server", "host_gaps", "symmetry", "world", "assume_gbps"),
+        "communication",
+        written={
+            "step": (
+                "--step N|median|last",
+                lambda text: text if text in ("median", "last") else whole(text),
+            ),
+            "ranks": ("--ranks 0-7", numbered),
+            "communication": ("--communication REGEX", str),
+        },
     ),
-    Option("--ranks 0-7", numbered, "use these ranks only"),
-    Option("--gpus-per-server N", positive, "neighbouring ranks that share a server (default 1)"),
     Option(
-        "--host-gaps",
-        ("keep", "drop"),
-        "keep (default): a segment lasts as on the clock; drop: only its kernels' time",
+        "--parallelism NAME=dp",
+        reader(lambda text: text.rpartition("=")[::2], _LABEL, lambda pair: pair[0], _LABEL),
+        fields_of(ImportSettings)["parallelism"].description,
+        [],
+        dest="labels",
+        repeated=True,
+        field="parallelism",
     ),
-    Option("--symmetry no|yes", yes_or_no, "one rank stands for all (default no)"),
-    Option("--world N", positive, "ranks of the job, if the files do not tell"),
     Option(
         "--host-trace PATH",
         str,
@@ -67,23 +79,12 @@ READING = (
         dest="host_traces",
         repeated=True,
     ),
-    Option("--assume-gbps X", number, "take sizes that nothing tells from durations"),
-    Option(
-        "--parallelism NAME=dp",
-        reader(lambda text: text.rpartition("=")[::2], _LABEL, lambda pair: pair[0], _LABEL),
-        "label of a group by its name or description; may be repeated",
-        [],
-        dest="labels",
-        repeated=True,
-    ),
-    Option("--communication REGEX", str, "further kernels that communicate"),
 )
 # What only some formats need.
 FORMATTING = (
     Option("--format", FORMATS, "of the files (default auto: by content)"),
     Option("--groups FILE", str, "members of Chakra groups (default PREFIX.json, if there)"),
-    Option("--tflops X", number, "of Chakra nodes without a duration (default 400)"),
-    Option("--memory-gb-per-s X", number, "of the same (default 3350)"),
+    *options_of(Machine),
     Option("--servers N", positive, "that a text workload is expanded to (default 8)"),
     Option("--tick-ns X", number, "unit of a text workload's times (default 1)"),
     Option(
@@ -92,8 +93,7 @@ FORMATTING = (
         "dimension of a network that becomes switches (default: the last)",
     ),
     Option("--ports N", positive, "optical ports of a server of a network (default 2)"),
-    Option("--max-tasks N", positive, "bundle calls until there are no more (default 20000)"),
-    Option("--nic-gbps X", number, "speed of a server for cluster and replay (default 400)"),
+    *options_of(ImportSettings, "max_tasks", "nic_gbps"),
 )
 
 
@@ -116,9 +116,7 @@ def refusable(run: Callable[[Arguments], Answer]) -> Run:
 
 def settings_of(options: Arguments) -> ImportSettings:
     """Return how a run is read, as the options say."""
-    changes = given_of(options, (one.name for one in fields(ImportSettings)))
-    with settings_as_options(options):
-        return ImportSettings(**changes, parallelism=dict(options.labels))
+    return of_options(ImportSettings, options, parallelism=dict(options.labels))
 
 
 def progress(words: str, share: float) -> None:
@@ -155,22 +153,19 @@ def read_other(
         (form != TEXT, "is a schedule's trace: only its windows can be read"), file=files[0].name
     )
     changes = given_of(options, ("servers", "tick_ns"))
-    with settings_as_options(options):
-        return import_text(only(files, "a text workload"), settings, **changes, name=name)
+    return import_text(only(files, "a text workload"), settings, **changes, name=name)
 
 
 def _read_chakra(
     options: Arguments, settings: ImportSettings, files: tuple[Source, ...], name: str
 ) -> Imported:
     from topox_core.traces.chakra.nodes import read_groups
-    from topox_core.traces.chakra.reading import Machine, import_chakra
+    from topox_core.traces.chakra.reading import import_chakra
 
     prefix = re.sub(r"(\.\d+)?\.et(\.gz)?$", "", files[0].name)
     path = options.groups or (f"{prefix}.json" if Path(f"{prefix}.json").is_file() else None)
     groups = read_groups(Source.of_path(Path(path))) if path else {}
-    with settings_as_options(options):
-        machine = Machine(**given_of(options, ("tflops", "memory_gb_per_s")))
-    return import_chakra(files, settings, groups, machine, progress, name)
+    return import_chakra(files, settings, groups, of_options(Machine, options), progress, name)
 
 
 def network(options: Arguments, files: tuple[Source, ...]) -> Answer:
@@ -180,8 +175,7 @@ def network(options: Arguments, files: tuple[Source, ...]) -> Answer:
     refuse_if(
         (lost, "must be given: a network becomes a cluster"), file="command line", field="--cluster"
     )
-    with settings_as_options(options):
-        cluster, notes = read_network(file, options.optical, options.ports or 2)
+    cluster, notes = read_network(file, options.optical, options.ports or 2)
     write(target, lambda: dump_cluster(cluster))
     lines = table(
         ("servers", f"{cluster.servers:,}", f"{cluster.devices_per_server:,} GPUs each"),

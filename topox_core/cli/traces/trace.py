@@ -6,25 +6,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from topox_core.cli.command import (
-    Answer,
-    Arguments,
-    Commands,
-    columns,
-    command,
-    figure,
+from topox_core.cli.shared.command import Answer, Arguments, Commands, command
+from topox_core.cli.shared.files import (
     must_be_writable,
-    percent,
-    read,
     read_graph_and_cluster,
-    table,
     write,
     write_graph,
     write_result,
+    write_windows,
 )
-from topox_core.cli.options import FILES, GRAPH, JSON, Option, reader
-from topox_core.cli.rails_simulate import windows_file
-from topox_core.cli.trace_reading import (
+from topox_core.cli.shared.options import FILES, GRAPH, JSON, Option, options_of, reader
+from topox_core.cli.shared.printing import columns, figure, percent, table
+from topox_core.cli.traces.reading import (
     FORMATTING,
     PATHS,
     READING,
@@ -37,12 +30,20 @@ from topox_core.cli.trace_reading import (
     settings_of,
 )
 from topox_core.errors import InputError, errors_in_file, needed, refuse_if
+from topox_core.io.content import read
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.execution import Execution
 from topox_core.traces.importing import import_kineto, inspect_run
 from topox_core.traces.recorded.recorded_run import read_run, step_of
 from topox_core.traces.recorded.windows import windows_of_step, windows_of_trace
-from topox_core.traces.source import KINETO, NETWORK, PERFETTO, format_of_all, sources_of
+from topox_core.traces.source import (
+    KINETO,
+    NETWORK,
+    PERFETTO,
+    ImportSettings,
+    format_of_all,
+    sources_of,
+)
 
 
 @command(
@@ -124,11 +125,7 @@ def _findings(record: dict[str, Any]) -> Iterator[str]:
     Option("--output FILE", str, "the task graph: .json or .csv, each also .gz", over=("paths",)),
     Option("--cluster FILE", str, "write a cluster that fits it", over=("paths",)),
     Option("--report FILE", str, "write the report (JSON)", over=("paths",)),
-    Option(
-        "--uneven",
-        ("pairs", "one"),
-        "an exchange of uneven parts: a transfer per pair (default), or one call",
-    ),
+    *options_of(ImportSettings, "uneven"),
     JSON,
 )
 @refusable
@@ -227,7 +224,7 @@ def windows(options: Arguments) -> Answer:
             file=options.paths[0],
         )
         name = Path(options.output).name.partition(".")[0] or "windows"
-        write(options.output, windows_file(name, iteration_ms, found, options.output))
+        write_windows(options.output, name, iteration_ms, found)
     record |= {
         "iteration_ms": iteration_ms,
         "windows": len(found),

@@ -1,0 +1,1 @@
+"""What every command stands on: its frame, its options, its files, what it prints."""

@@ -1,0 +1,1 @@
+"""Commands that compute many points, and on what the run library keeps."""

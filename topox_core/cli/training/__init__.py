@@ -1,0 +1,1 @@
+"""Commands on training jobs: an iteration in closed form, strategies, generated inputs."""
