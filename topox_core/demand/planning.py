@@ -25,6 +25,7 @@ from topox_core.demand.decomposition import (
 from topox_core.errors import InputError, refuse_if, shown
 from topox_core.io.limits import DEMAND, check_number, check_one_of, check_whole, number_in
 from topox_core.io.tables import read_rows, table_bytes
+from topox_core.model.quantities import MAX_MS
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.runs.run import Stop, never
 from topox_core.schedule.bounds.unrounded import Bound
@@ -87,7 +88,6 @@ METHODS: Mapping[str, str] = MappingProxyType(
 # Of the entries of the fullest line: so many peels before the rest goes into few matchings.
 PEELED = (0.25, 0.5, 1.0, 2.0)
 MAX_LINES, MAX_SWITCHES = 256, 1_000
-MAX_MS = 1e12
 
 
 def plan_demand(

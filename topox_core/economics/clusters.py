@@ -7,9 +7,9 @@ import numpy as np
 from topox_core.economics.networks import AT_SWITCHES, NETWORKS, Bill, Counting, priced
 from topox_core.economics.price_sets import (
     PRICE_SETS,
+    PRICED_GBPS,
     SET_BY_SPEED,
     SPEED_SOURCE,
-    SPEEDS_GBPS,
     USD_BY_SPEED,
     Catalogue,
 )
@@ -73,11 +73,11 @@ def at_speed(catalogue: Catalogue, gbps: float) -> Catalogue:
 def _listed(part: str, gbps: float) -> float:
     """Return the published price at a speed: log-log linear between listed ones, else proportional."""
     prices = USD_BY_SPEED[part]
-    if gbps <= SPEEDS_GBPS[0]:
-        return prices[0] * gbps / SPEEDS_GBPS[0]
-    if gbps >= SPEEDS_GBPS[-1]:
-        return prices[-1] * gbps / SPEEDS_GBPS[-1]
-    return float(np.exp(np.interp(np.log(gbps), np.log(SPEEDS_GBPS), np.log(prices))))
+    if gbps <= PRICED_GBPS[0]:
+        return prices[0] * gbps / PRICED_GBPS[0]
+    if gbps >= PRICED_GBPS[-1]:
+        return prices[-1] * gbps / PRICED_GBPS[-1]
+    return float(np.exp(np.interp(np.log(gbps), np.log(PRICED_GBPS), np.log(prices))))
 
 
 def cluster_bill(

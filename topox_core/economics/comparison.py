@@ -190,32 +190,27 @@ def amount_moved(value: float, unit: str) -> str:
 class Running:
     """Assumptions about a year: none of them is in the papers, all of them can be changed.
 
-    Parameters
-    ----------
-    usd_per_kwh
-        Price of electricity.
-    pue
-        Power drawn by the building for each watt in it (power usage effectiveness).
-    years
-        Over how many years what was bought is written off, in equal parts.
-
     Raises
     ------
     InputError
         If a figure is out of range.
     """
 
-    usd_per_kwh: Annotated[float, setting("Price of electricity", "$/kWh", ge=0, le=100)] = 0.10
+    usd_per_kwh: Annotated[
+        float, setting("Price of electricity", "$/kWh", "assumed", ge=0, le=100)
+    ] = 0.10
     pue: Annotated[
         float,
         setting(
             "Power usage effectiveness",
-            description="watts of the building per watt of the network",
+            description="watts that the building draws per watt of the network; assumed",
             ge=1,
             le=10,
         ),
     ] = 1.3
-    years: Annotated[float, setting("Written off over", "years", ge=0.1, le=100)] = 4.0
+    years: Annotated[
+        float, setting("Written off over", "years", "in equal parts; assumed", ge=0.1, le=100)
+    ] = 4.0
 
     def __post_init__(self) -> None:
         check_fields(self)

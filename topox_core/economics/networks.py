@@ -81,21 +81,9 @@ LINE_NAMES = {
 class Counting:
     """How parts are counted.
 
-    Parameters
-    ----------
-    gpus_per_server
-        Each on a rail of its own.
-    nics, fibre
-        The paper leaves them out, for they are much the same everywhere.
-    ocs_ports_per_gpu, ocs_transceivers_per_gpu
-        The paper counts two ports, for the two neighbours of a ring, and one transceiver.
-    switch_transceivers
-        None: as the catalogue says.
-    joined_rails
-        The paper's formula always joins them.
-    look_ahead
-        TopoOpt's patch panel: two panel ports and a 1 x 2 switch an interface, so that the next job
-        can be wired meanwhile.
+    ``paper`` counts fractions of switches, by the formulas of Opus's artifact; ``whole-switches`` buys
+    switches of the catalogue's radix whole. ``switch_transceivers`` is None where the catalogue says
+    whether packet-switch ports carry any. The paper's formula always joins the rails.
 
     Raises
     ------
@@ -105,41 +93,65 @@ class Counting:
 
     gpus_per_server: Annotated[
         int,
-        plain_setting(
-            "GPUs per server", "GPUs of one server, or of one scale-up domain", ge=1, le=4_096
+        setting(
+            "GPUs per server",
+            "",
+            "one scale-up domain: 8 for DGX H200, 32 in the authors' GB200 count, 72 for a GB200 NVL72 rack",
+            ge=1,
+            le=4_096,
+            steps=(1, 2, 4, 8, 16, 32, 64, 72),
         ),
     ] = 8
-    method: Annotated[
-        str,
+    method: Annotated[str, setting("Switches counted", choices=COUNTINGS)] = "paper"
+    nics: Annotated[
+        bool,
         plain_setting(
-            "Switches counted",
-            "fractional radix, the formulas of Opus's artifact (paper, the default), or switches of the "
-            "catalogue's radix bought whole, no more tiers than needed",
-            choices=COUNTINGS,
+            "NICs counted", "the paper leaves them out: they are the same on every network"
         ),
-    ] = "paper"
-    nics: Annotated[bool, plain_setting("NICs counted", "count NICs")] = False
-    fibre: Annotated[bool, plain_setting("Fibre counted", "count fibre")] = False
-    fibre_m_per_link: Annotated[
-        float, setting("Fibre per link", "m", "fibre of a link, where it counts", ge=0, le=100_000)
-    ] = 30.0
+    ] = False
+    fibre: Annotated[bool, plain_setting("Fibre counted", "the paper leaves it out")] = False
+    fibre_m_per_link: Annotated[float, setting("Fibre per link", "m", ge=0, le=100_000)] = 30.0
     ocs_ports_per_gpu: Annotated[
         int,
-        plain_setting(
-            "Optical ports per GPU", "optical-switch ports per GPU of photonic rails", ge=1, le=64
+        setting(
+            "Optical ports per GPU",
+            "",
+            "for photonic rails. The paper counts two: a ring has two neighbours. TopoOpt counts one per interface",
+            ge=1,
+            le=64,
+            steps=(1, 2, 4, 8),
         ),
     ] = 2
     ocs_transceivers_per_gpu: Annotated[
         int,
-        plain_setting(
-            "Transceivers per GPU", "transceivers per GPU of the optical networks", ge=1, le=64
+        setting(
+            "Transceivers per GPU",
+            "",
+            "for the optical networks. The paper counts one",
+            ge=1,
+            le=64,
+            steps=(1, 2, 4),
         ),
     ] = 1
-    switch_transceivers: Annotated[bool | None, setting("Transceivers at switches")] = None
+    switch_transceivers: Annotated[
+        bool | None,
+        plain_setting(
+            "Transceivers at packet switches",
+            "the authors count them for H200 and leave them out for GB200",
+        ),
+    ] = None
     joined_rails: Annotated[
-        bool, plain_setting("Spine over the rails", "with whole switches: a spine over the rails")
+        bool,
+        plain_setting("Spine over the rails", "the published count joins the rails by a spine"),
     ] = False
-    look_ahead: Annotated[bool, setting("Look-ahead")] = True
+    look_ahead: Annotated[
+        bool,
+        plain_setting(
+            "Look-ahead",
+            "TopoOpt's patch panel: twice the ports and a 1 x 2 switch, so that the next job is wired while this one "
+            "runs",
+        ),
+    ] = True
 
     def __post_init__(self) -> None:
         check_fields(self)

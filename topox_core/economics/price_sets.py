@@ -22,6 +22,7 @@ from topox_core.io.content import (
     without_header,
 )
 from topox_core.io.limits import PARTS as LIMITS, check_one_of
+from topox_core.model.quantities import Gbps
 from topox_core.schema.fields import PRINTABLE, setting
 from topox_core.schema.records import check_fields, check_values
 
@@ -128,7 +129,7 @@ class Catalogue:
 
     name: _Words
     parts: tuple[Part, ...]
-    port_gbps: Annotated[float, setting("Port speed", "Gbit/s", gt=0, le=1e6)] = 400.0
+    port_gbps: Gbps = 400.0
     switch_transceivers: bool = True
     based_on: str = ""
 
@@ -193,14 +194,14 @@ def as_records(catalogue: Catalogue) -> list[dict[str, Any]]:
 # Dollars of a transceiver, a NIC and a packet-switch port by their speed in Gbit/s: MixNet Table 4
 # and the calculator that came with it; TopoOpt (NSDI 2023) prints the same transceivers and ports
 # from 25G to 100G. Below 40G: TopoOpt's table, recalled.
-SPEEDS_GBPS = (10.0, 25.0, 40.0, 100.0, 200.0, 400.0, 800.0)
+PRICED_GBPS = (10.0, 25.0, 40.0, 100.0, 200.0, 400.0, 800.0)
 USD_BY_SPEED = {
     "transceiver": (20.0, 39.0, 39.0, 99.0, 239.0, 659.0, 1_399.0),
     "nic": (185.0, 185.0, 354.0, 659.0, 1_079.0, 1_499.0, 2_248.0),
     "packet_switch": (94.0, 144.0, 144.0, 187.0, 374.0, 1_090.0, 1_400.0),
 }
 SPEED_SOURCE = "MixNet Table 4 and its calculator (40G to 800G), TopoOpt's table (10G, 25G)"
-_400G, _800G = SPEEDS_GBPS.index(400.0), SPEEDS_GBPS.index(800.0)
+_400G, _800G = PRICED_GBPS.index(400.0), PRICED_GBPS.index(800.0)
 _MIXNET = "MixNet (SIGCOMM 2025) Table 4, 400G"
 _FS = "price list of the shop FS, as cited with the Opus paper; not checked again"
 _POLATIS = "port price as in TopoOpt, reprinted in MixNet Table 4; 75 W over 192 ports, Polatis 6000N data sheet"

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from topox_core.errors import InputError, refuse_if
 from topox_core.model.cluster import MAX_PORTS, MAX_SERVERS, Cluster
+from topox_core.model.quantities import Gbps
 from topox_core.schema.fields import plain_setting, setting
 from topox_core.schema.records import check_fields
 
@@ -34,6 +35,7 @@ class FabricOptions:
             description="fat-tree of full bandwidth with this oversubscription above its racks (default 1)",
             ge=1,
             le=1e12,
+            steps=(1.0, 2.0, 3.0, 4.0, 8.0),
         ),
     ] = 1.0
     servers_per_rack: Annotated[
@@ -47,13 +49,10 @@ class FabricOptions:
     ] = 0
     equivalent_gbps: (
         Annotated[
-            float,
+            Gbps,
             setting(
                 "NIC of the fat-tree",
-                "Gbit/s",
-                "one NIC of this speed per server in the fat-tree, in place of the speed of the same cost",
-                gt=0,
-                le=1e12,
+                description="one NIC of this speed per server in the fat-tree, in place of the speed of the same cost",
             ),
         ]
         | None
@@ -99,6 +98,7 @@ class FabricOptions:
             "reevaluated: time between two choices of circuits (default 50)",
             ge=0.001,
             le=1e12,
+            steps=(1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0),
         ),
     ] = 50.0
     pause: Annotated[
@@ -176,6 +176,7 @@ class FabricOptions:
             "concentration of the Dirichlet draws, or exponent of Zipf's law",
             ge=0,
             le=100,
+            steps=(0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0),
         ),
     ] = 1.0
     gating_persistence: Annotated[

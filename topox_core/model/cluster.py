@@ -9,36 +9,13 @@ from functools import cached_property
 from typing import Annotated, Any
 
 from topox_core.errors import check_known
+from topox_core.model.quantities import SMALL_COUNTS, DelayMs, Gbps, LatencyUs
 from topox_core.schema.fields import PRINTABLE, fields_of, setting
 from topox_core.schema.records import check_fields
 
-DUPLEXES = ("full", "half")
 # Limits are named before memory is spent; see docs/files.md.
 MAX_SERVERS = 100_000
 MAX_PORTS = 4_096
-MAX_MS = 1e12
-MAX_GBPS = 1e12
-SHORTEST_SLOT_MS, LONGEST_SLOT_MS = 1e-6, 1e9  # times keep nine decimals
-
-# What sliders and menus offer everywhere. Delays from electro-optic switches (microseconds) to patch
-# panels (seconds).
-DELAYS_MS = (
-    *(0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
-    *(10.0, 15.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 3000.0),
-)
-SPEEDS_GBPS = (10.0, 25.0, 40.0, 50.0, 100.0, 150.0, 200.0, 400.0, 800.0, 1600.0)
-SLOTS_MS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-PortSpeed = Annotated[
-    float,
-    setting(
-        "Port speed",
-        "Gbit/s",
-        "speed of a port, each way (B)",
-        gt=0,
-        le=MAX_GBPS,
-        steps=SPEEDS_GBPS,
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -63,7 +40,15 @@ class Cluster:
         ),
     ]
     switches: Annotated[
-        int, setting("Switches", "", "optical circuit switches (N_OCS)", ge=1, le=MAX_PORTS)
+        int,
+        setting(
+            "Switches",
+            "",
+            "optical circuit switches (N_OCS)",
+            ge=1,
+            le=MAX_PORTS,
+            steps=SMALL_COUNTS,
+        ),
     ]
     ports_per_switch: Annotated[
         int,
@@ -75,28 +60,20 @@ class Cluster:
             le=10 * MAX_SERVERS,
         ),
     ]
-    port_gbps: PortSpeed
+    port_gbps: Annotated[Gbps, setting(description="speed of a port, each way (B)")]
     slot_ms: Annotated[
         float,
         setting(
             "Slot",
             "ms",
             "length of a slot (tau): circuits change on slot boundaries",
-            ge=SHORTEST_SLOT_MS,
-            le=LONGEST_SLOT_MS,
-            steps=SLOTS_MS,
+            ge=1e-6,  # times keep nine decimals
+            le=1e9,
+            steps=(0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0),
         ),
     ] = 1.0
     reconfiguration_ms: Annotated[
-        float,
-        setting(
-            "Reconfiguration delay",
-            "ms",
-            "dark time of a port that changes its circuit",
-            ge=0,
-            le=MAX_MS,
-            steps=DELAYS_MS,
-        ),
+        DelayMs, setting(description="dark time of a port that changes its circuit")
     ] = 0.0
     duplex: Annotated[
         str,
@@ -104,12 +81,10 @@ class Cluster:
             "Duplex",
             "",
             "full: a port sends and receives at once; half: eq. 8 as printed, in + out <= d_S",
-            choices=DUPLEXES,
+            choices=("full", "half"),
         ),
     ] = "full"
-    latency_us: Annotated[
-        float, setting("Latency", "us", "added to every transfer", ge=0, le=1e3 * MAX_MS)
-    ] = 0.0
+    latency_us: Annotated[LatencyUs, setting(description="added to every transfer")] = 0.0
     devices_per_server: Annotated[
         int, setting("Devices per server", "", "devices of one server", ge=1, le=MAX_PORTS)
     ] = 1

@@ -40,6 +40,7 @@ class Lowering:
             "Rings",
             "rings of a ring collective (default auto: 1, 2, 4 or one per port, whichever is fastest)",
             ge=1,
+            le=1_000_000,
         ),
     ] = 1
     strides: Annotated[

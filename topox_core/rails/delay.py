@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import refuse_if
-from topox_core.model import cluster
 from topox_core.model.arrays.csr import pointer_of, row_of_entry
 from topox_core.model.execution import Execution
+from topox_core.model.quantities import DELAYS_MS, MAX_MS
 from topox_core.model.transfer_graph import COMPUTE as COMPUTE_NODE, TRANSFER, FloatArray
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import Simulation
@@ -27,7 +27,6 @@ from topox_core.rails.iteration import (
     ALL_REDUCE,
     COMPUTE,
     KINDS,
-    MAX_DELAY_MS,
     SEND,
     UPDATE,
     Rail,
@@ -242,7 +241,7 @@ def answer(question: Question) -> Answer:
     return simulation(key.job, key.rail).run(messages=0 if key.what == UNDISTURBED else 500)
 
 
-RAIL_DELAYS_MS = tuple(delay for delay in cluster.DELAYS_MS if delay == 0 or 1 <= delay <= 1000)
+RAIL_DELAYS_MS = tuple(delay for delay in DELAYS_MS if delay == 0 or 1 <= delay <= 1000)
 MAX_DELAYS = 200
 # A delay is found to one part in a thousand, finer than any switch is specified.
 CLOSE = 1e-3
@@ -419,9 +418,9 @@ def slowest_switch(source: Source, limit_percent: float, provisioned: bool = Tru
         field="limit_percent",
     )
     while (over := above(high)) <= 0:
-        if high >= MAX_DELAY_MS:
+        if high >= MAX_MS:
             return None
-        low, below, high = high, over, min(4 * high, MAX_DELAY_MS)
+        low, below, high = high, over, min(4 * high, MAX_MS)
     before, was = low, below  # the last delay known to keep the limit before ``low``
     for step in range(MAX_STEPS):
         least = CLOSE * high

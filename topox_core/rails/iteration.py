@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.io.content import record_of
+from topox_core.model.quantities import DelayMs, Gbps, LatencyUs
 from topox_core.model.transfer_graph import FloatArray, IntArray
 from topox_core.schema.fields import PRINTABLE, plain_setting, setting
 from topox_core.schema.records import check_fields
 
 FORMAT, VERSION = "topox-rail-run", 1
-MAX_DELAY_MS = 1e9
 
 # Kinds of a node; the names are those of the task graph's collectives, ``send`` for a pipeline's
 # transfer.
@@ -145,31 +145,27 @@ class Rail:
         If a speed is not positive, a delay negative or beyond all measure, or a NIC has no port.
     """
 
-    nic_gbps: Annotated[float, setting(gt=0, le=1e9)] = 400.0
+    nic_gbps: Gbps = 400.0
     nic_ports: Annotated[int, plain_setting("NIC ports", "ports of a NIC", ge=1)] = 2
     latency_us: Annotated[
-        float,
+        LatencyUs,
         setting(
-            "Latency",
-            "us",
-            "added to each step of a ring and to each message",
-            ge=0,
-            le=MAX_DELAY_MS,
+            "Latency of a step",
+            description="added to each step of a ring and to each message",
+            steps=(0.0, 1.0, 5.0, 10.0, 20.0, 50.0),
         ),
     ] = 0.0
     optical: bool = True
     reconfiguration_ms: Annotated[
-        float,
-        setting(
-            "Reconfiguration delay",
-            "ms",
-            "reconfiguration delay (default 0, or the switch's)",
-            ge=0,
-            le=MAX_DELAY_MS,
-        ),
+        DelayMs, setting(description="reconfiguration delay (default 0, or the switch's)")
     ] = 0.0
     link_up_ms: Annotated[
-        float, setting("Link-up time", "ms", "until a NIC sees light again", ge=0, le=MAX_DELAY_MS)
+        DelayMs,
+        setting(
+            "Link start-up",
+            description="until a NIC sees light again",
+            steps=(0.0, 1.0, 10.0, 50.0, 100.0, 500.0, 1000.0, 3000.0, 6000.0),
+        ),
     ] = 0.0
     provisioned: Annotated[
         bool,

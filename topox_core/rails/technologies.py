@@ -34,6 +34,11 @@ class Technology:
     radix: int
     provenance: str = _PUBLISHED
 
+    @property
+    def title(self) -> str:
+        """Its name and its ports, as menus have it."""
+        return f"{self.name} ({self.radix:,})"
+
 
 TECHNOLOGIES = (
     Technology("plzt", "PLZT", "EpiPhotonics", 0.00001, 16),
@@ -48,6 +53,7 @@ TECHNOLOGIES = (
 WIDEST = max(
     (one for one in TECHNOLOGIES if one.reconfiguration_ms < 1000), key=lambda one: one.radix
 )
+BY_KEY = {one.key: one for one in TECHNOLOGIES}
 
 
 # What the lecture's table of optical switches has: no product, so no ports; radix 0 is not known.
@@ -66,8 +72,7 @@ def technology(key: str) -> Technology:
     InputError
         If there is none of that key; the nearest one is named.
     """
-    known = {one.key: one for one in TECHNOLOGIES}
-    return look_up(key, known, "technology", file="settings", field="technology")
+    return look_up(key, BY_KEY, "technology", file="settings", field="technology")
 
 
 def servers(one: Technology) -> int:

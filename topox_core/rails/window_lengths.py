@@ -197,7 +197,7 @@ class WindowList:
     """
 
     name: Annotated[str, setting(max_length=200, without=PRINTABLE)]
-    iteration_ms: Annotated[float, setting(ge=0, le=1e15)]
+    iteration_ms: Annotated[float, setting("Iteration", "ms", ge=0, le=1e15)]
     windows: tuple[Window, ...]
     timed: bool
 

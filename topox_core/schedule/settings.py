@@ -157,7 +157,15 @@ class Settings:
     free: tuple[Annotated[str, setting(choices=FREE)], ...] = ()
     engine: Annotated[str, plain_setting("Engine", "who plans circuits", choices=ENGINES)] = "auto"
     time_limit_s: Annotated[
-        float, setting("Time limit", "s", "time limit of the solve, default 60", ge=0, le=1e9)
+        float,
+        setting(
+            "Time limit",
+            "s",
+            "time limit of the solve, default 60",
+            ge=0,
+            le=1e9,
+            steps=(5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0),
+        ),
     ] = 60.0
     gap: Annotated[
         float,

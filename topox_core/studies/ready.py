@@ -11,17 +11,13 @@ from topox_core.economics.comparison import MOVED_PARTS
 from topox_core.economics.networks import Counting
 from topox_core.economics.price_sets import DEFAULT_SET, price_set
 from topox_core.errors import InputError
-from topox_core.fabrics.crossover.sweep import (
-    MAP_DEGREES,
-    MAP_DELAYS_MS,
-    MAP_SPEEDS_GBPS,
-    with_degree,
-)
+from topox_core.fabrics.crossover.sweep import MAP_DELAYS_MS, MAP_SPEEDS_GBPS, with_degree
 from topox_core.fabrics.registry import MAPPED
 from topox_core.io.content import read
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.library.run_library import RunLibrary
 from topox_core.model.cluster import Cluster
+from topox_core.model.quantities import SMALL_COUNTS
 from topox_core.rails import delay as rail_delay
 from topox_core.studies.keys import GPUS, RAIL_CONTROLS, SEED
 from topox_core.studies.study import FORMAT, VERSION, Study, load_study, study_of
@@ -197,7 +193,7 @@ READY: Mapping[str, Ready] = {
         _SAMPLE,
         {
             "axes": [
-                {"key": "cluster.degree", "values": list(MAP_DEGREES[:5])},
+                {"key": "cluster.degree", "values": list(SMALL_COUNTS[:5])},
                 {"key": "cluster.port_gbps", "values": list(MAP_SPEEDS_GBPS)},
                 {"key": "fabric", "values": ["fat_tree", "static", "scheduled"]},
             ],

@@ -16,6 +16,7 @@ from topox_core.errors import InputError, as_mb, refuse_if
 from topox_core.io.content import GZIP, bare_name, unpacked, why
 from topox_core.io.limits import MAX_RANKS, RECORDING, WHOLE_JSON, Limits, check_one_of, is_whole
 from topox_core.model.cluster import MAX_PORTS
+from topox_core.model.quantities import Gbps
 from topox_core.model.task_graph import PARALLELISMS
 from topox_core.schema.fields import plain_setting, setting
 from topox_core.schema.records import check_fields
@@ -23,7 +24,6 @@ from topox_core.text.numbers import first_that_holds
 
 # Told what is being read: a sentence, and how far it is (0 to 1).
 Progress = Callable[[str, float], None]
-MAX_GBPS = 1e9
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,9 @@ class ImportSettings:
     ] = 0
     assume_gbps: (
         Annotated[
-            float,
+            Gbps,
             setting(
-                "Speed",
-                "Gbit/s",
-                "take sizes that nothing tells from durations at this speed",
-                gt=0,
-                le=MAX_GBPS,
+                "Speed", description="take sizes that nothing tells from durations at this speed"
             ),
         ]
         | None
@@ -82,14 +78,8 @@ class ImportSettings:
         str, plain_setting("Communication", "further kernels that communicate")
     ] = ""
     nic_gbps: Annotated[
-        float,
-        setting(
-            "Speed of a server",
-            "Gbit/s",
-            "speed of a server for cluster and replay",
-            gt=0,
-            le=MAX_GBPS,
-        ),
+        Gbps,
+        setting("Speed of a server", description="speed of a server for cluster and replay"),
     ] = 400.0
     uneven: Annotated[
         str,

@@ -1,23 +1,16 @@
 """What a job runs on: GPUs, the servers they are in, and the network between."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated
 
-from topox_core.schema.fields import plain_setting, setting
+from topox_core.model.quantities import Gbps
+from topox_core.schema.fields import setting
 from topox_core.schema.records import check_fields
 from topox_core.training.checks import degree, short_text
 
-
-def _speed(title: str, unit: str, description: str) -> Any:
-    return setting(title, unit, description, ge=1e-6, le=1e12)
-
-
-def _share(title: str, description: str) -> Any:
-    return plain_setting(title, description, ge=0.001, le=1)
-
-
-def _delay(title: str, unit: str, description: str) -> Any:
-    return setting(title, unit, description, ge=0, le=1e6)
+_Rate = Annotated[float, setting(ge=1e-6, le=1e12)]
+_Share = Annotated[float, setting(ge=0.001, le=1)]
+_Delay = Annotated[float, setting(ge=0, le=1e6)]
 
 
 @dataclass(frozen=True)
@@ -55,41 +48,42 @@ class Machine:
     gpus_per_server: Annotated[
         int, degree("GPUs per server", "GPUs that the fast links of a server join")
     ]
-    tflops: Annotated[float, _speed("Peak", "TFLOP/s", "dense BF16 peak of a GPU")]
-    memory_gb: Annotated[float, _speed("Memory", "GB", "memory of a GPU")]
+    tflops: Annotated[_Rate, setting("Peak", "TFLOP/s", "dense BF16 peak of a GPU")]
+    memory_gb: Annotated[_Rate, setting("Memory", "GB", "memory of a GPU")]
     memory_gb_per_s: Annotated[
-        float, _speed("Memory bandwidth", "GB/s", "bandwidth of that memory")
+        _Rate, setting("Memory bandwidth", "GB/s", "bandwidth of that memory")
     ]
     inside_gb_per_s: Annotated[
-        float, _speed("Links inside", "GB/s", "what a GPU sends inside its server, one way")
+        _Rate, setting("Links inside", "GB/s", "what a GPU sends inside its server, one way")
     ]
     nic_gbps: Annotated[
-        float,
-        _speed("NIC", "Gbit/s", "network card of a GPU; all of a server feed its ports"),
+        Gbps, setting("NIC", "", "network card of a GPU; all of a server feed its ports")
     ]
-    matmul_share: Annotated[float, _share("Matrix share", "of the peak that matrix products reach")]
+    matmul_share: Annotated[
+        _Share, setting("Matrix share", description="of the peak that matrix products reach")
+    ]
     memory_share: Annotated[
-        float, _share("Memory share", "of the bandwidth that memory reaches")
+        _Share, setting("Memory share", description="of the bandwidth that memory reaches")
     ] = 0.70
     inside_share: Annotated[
-        float, _share("Share inside", "of their speed that links inside reach")
+        _Share, setting("Share inside", description="of their speed that links inside reach")
     ] = 0.76
     network_share: Annotated[
-        float, _share("NIC share", "of its speed that a network card reaches")
+        _Share, setting("NIC share", description="of its speed that a network card reaches")
     ] = 0.9
     inside_call_us: Annotated[
-        float, _delay("Call inside", "us", "of a collective inside a server, once")
+        _Delay, setting("Call inside", "us", "of a collective inside a server, once")
     ] = 41.0
     inside_step_us: Annotated[
-        float, _delay("Step inside", "us", "the same, each step of its ring")
+        _Delay, setting("Step inside", "us", "the same, each step of its ring")
     ] = 2.7
     network_call_us: Annotated[
-        float, _delay("Call across", "us", "of a collective across servers, once")
+        _Delay, setting("Call across", "us", "of a collective across servers, once")
     ] = 41.0
     network_step_us: Annotated[
-        float, _delay("Step across", "us", "the same, each step of its ring")
+        _Delay, setting("Step across", "us", "the same, each step of its ring")
     ] = 5.0
-    host_ms: Annotated[float, _delay("Host", "ms", "what the host takes to launch a pass")] = 0.0
+    host_ms: Annotated[_Delay, setting("Host", "ms", "what the host takes to launch a pass")] = 0.0
     status: Annotated[str, setting(choices=("calibrated", "transferred", "your own"))] = "your own"
 
     def __post_init__(self) -> None:

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 from topox_core.errors import errors_in_file, refuse_if
 from topox_core.io.limits import MAX_GENERATED_TASKS, check_one_of
 from topox_core.io.task_graph_rules import validated
-from topox_core.model.cluster import Cluster, PortSpeed, one_port_a_switch
+from topox_core.model.cluster import Cluster, one_port_a_switch
+from topox_core.model.quantities import Gbps
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.schema.fields import fields_of, plain_setting, setting
 from topox_core.workloads.workload import TRAINING_JOBS, Workload, compute_task
@@ -127,7 +128,7 @@ class Dlrm:
         ),
     ] = 8
     port_gbps: Annotated[
-        PortSpeed,
+        Gbps,
         setting(description="port speed of the suggested cluster (TOPO-X Table III has 10 to 200)"),
     ] = 40.0
 
@@ -286,9 +287,7 @@ class Bursts:
     answer_ms: Annotated[float, _time("Answer", "ms", "from the last piece to the first word")] = (
         15.0
     )
-    port_gbps: Annotated[PortSpeed, setting(description="port speed of the suggested cluster")] = (
-        100.0
-    )
+    port_gbps: Annotated[Gbps, setting(description="port speed of the suggested cluster")] = 100.0
     seed: _Seed = 0
 
     words = ""
@@ -380,9 +379,7 @@ class RandomLayers:
         float,
         setting("Mean", "MB", "mean transfer (uniform from 0.2 to 1.8 times it)", ge=0, le=1e6),
     ] = 20.0
-    port_gbps: Annotated[PortSpeed, setting(description="port speed of the suggested cluster")] = (
-        40.0
-    )
+    port_gbps: Annotated[Gbps, setting(description="port speed of the suggested cluster")] = 40.0
     seed: _Seed = 0
 
     words = ""

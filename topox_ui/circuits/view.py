@@ -130,9 +130,9 @@ def _slot(result: Result, execution: Execution) -> SlotState:
     if last:
         control(
             "slider",
-            "Slot",
             CircuitsState,
             "slot",
+            label="Slot",
             value=value,
             min_value=0,
             max_value=last,
@@ -210,10 +210,10 @@ def _switch(case: Case) -> int | None:
     options = {ALL: "All switches"} | {one: f"{word}{one}" for one in range(switches)}
     now = CircuitsState.now().switch
     chosen = offer(
-        "Switch",
         CircuitsState,
         "switch",
         options,
+        label="Switch",
         value=ALL if now is None else now,
         take=lambda one: CircuitsState.choose(switch=None if one == ALL else one),
         label_visibility="collapsed",

@@ -226,5 +226,5 @@ def _how(cells: Sequence[Cell], complete: bool) -> None:
 
 def draw(theme: Theme) -> None:
     """Draw the view Claims against each other."""
-    menu("Ports per server", ArgumentState, "network", NETWORKS, at=sidebar())
+    menu(ArgumentState, "network", NETWORKS, label="Ports per server", at=sidebar())
     results(lambda known: show(known, theme))

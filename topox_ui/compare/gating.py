@@ -34,7 +34,6 @@ DRAWN = {
     "dirichlet": "new each time (Dirichlet)",
     "zipf": "a shifting ranking (Zipf)",
 }
-SKEWS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0)
 SKEW_HELP = {
     "walk": "Spread of the experts' log-popularity; larger is more uneven.",
     "dirichlet": "Concentration of the draws; smaller is more uneven.",
@@ -42,16 +41,15 @@ SKEW_HELP = {
 }
 ASKED = {"gate": "at the gate", "foreseen": "ahead", "fixed": "once"}
 PAUSES = {"all": "all circuits", "changed": "those that change"}
-INTERVALS_MS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 Runs = dict[str, GatedNetwork]
 
 
 def changing_gating(case: Case, theme: Theme) -> None:
     """Offer the section; draw it where it is switched on."""
     on = switch(
-        "Gating that changes from iteration to iteration",
         GatingState,
         "gated",
+        label="Gating that changes from iteration to iteration",
         help="Which experts are popular is drawn anew for each iteration; every network runs the same iterations.",
     )
     if not on:
@@ -96,50 +94,47 @@ def changing_gating(case: Case, theme: Theme) -> None:
 def _controls(case: Case) -> None:
     now, ports = GatingState.now(), case.cluster.ports_per_server
     first, second, third, fourth = st.columns(4)
-    menu("Popularity of experts", GatingState, "gating", DRAWN, at=first)
+    menu(GatingState, "gating", DRAWN, label="Popularity of experts", at=first)
     slide(
-        "Skew",
         GatingState,
         "gating_skew",
-        SKEWS,
+        label="Skew",
         words=lambda v: f"{v:g}",
         at=second,
         help=SKEW_HELP[now.gating],
     )
-    number("Seed of the gating", GatingState, "gating_seed", at=third)
-    number("Iterations", GatingState, "gating_iterations", at=fourth)
+    number(GatingState, "gating_seed", label="Seed of the gating", at=third)
+    number(GatingState, "gating_iterations", label="Iterations", at=fourth)
     first, second, third, fourth = st.columns(4)
     slide(
-        "Packet ports",
         GatingState,
         "packet_ports",
         range(ports + 1),
+        label="Packet ports",
         value=_options(case).packet_ports_of(case.cluster),
         at=first,
         help=f"Of the {plural(ports, 'port')} of a server; the others are on the regional optical switch.",
     )
     pick(
-        "Regional circuits are asked for",
         GatingState,
         "regional_circuits",
         ASKED,
+        label="Regional circuits are asked for",
         at=second,
         help="At the gate: when an exchange is ready. Ahead: when the exchange before it has ended. Once: for all exchanges.",
     )
     slide(
-        "Re-evaluated every",
         GatingState,
         "reevaluate_ms",
-        INTERVALS_MS,
-        words=time,
+        label="Re-evaluated every",
         at=third,
         help="How often re-evaluated circuits are chosen anew, from what is not sent yet.",
     )
     pick(
-        "A change darkens",
         GatingState,
         "pause",
         PAUSES,
+        label="A change darkens",
         at=fourth,
         help="Of re-evaluated circuits, for the reconfiguration delay.",
     )

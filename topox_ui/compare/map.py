@@ -96,7 +96,7 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
         "letter: the fastest network, a full fat-tree left out; number: its lead over the next in %. Planned circuits mean the "
         "best plan that changes circuits: one that keeps them fixed counts as fixed. Box or circle: your setting; a click moves it",
     )
-    by = pick("Across", MapState, "across", ACROSS, label_visibility="collapsed")
+    by = pick(MapState, "across", ACROSS, label="Across", label_visibility="collapsed")
     with (
         top,
         show_input_errors(f"{KICKER} · {opened.title}", "This map <b>cannot be drawn</b>.", None),
@@ -214,10 +214,10 @@ def _choice(picture: MapPicture, here: tuple[float, float]) -> None:
     if here not in names:
         words = {"": "Choose a point of the map"} | words
     menu(
-        "Point of the map",
         MapState,
         "map_point",
         words,
+        label="Point of the map",
         value=str(here) if here in names else "",
         take=lambda chosen: _go_to(*points[chosen]) if chosen else None,
         label_visibility="collapsed",

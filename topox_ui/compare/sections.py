@@ -51,7 +51,12 @@ def lanes(contest: Contest, runs: Runs, theme: Theme) -> None:
     title, choice = st.columns([2.3, 1], vertical_alignment="bottom")
     names = {ALL: "All fabrics"} | {name: contest.labels[name] for name in runs}
     picked = menu(
-        "Fabric in view", CompareState, "lanes", names, at=choice, label_visibility="collapsed"
+        CompareState,
+        "lanes",
+        names,
+        label="Fabric in view",
+        at=choice,
+        label_visibility="collapsed",
     )
     if picked == ALL:
         chart_title(
@@ -181,13 +186,13 @@ def _without_one(case: Case, contest: Contest, runs: Runs, theme: Theme) -> None
 def _element(case: Case, fixed: FixedCircuits) -> tuple[Failure, float]:
     """Draw the controls and return what fails, and when, as a share of the scheduled iteration."""
     kind_at, first, second, moment_at = st.columns([1.5, 1, 1, 1.6], vertical_alignment="bottom")
-    kind = pick("What fails", CompareState, "fails", FAILURES, at=kind_at)
+    kind = pick(CompareState, "fails", FAILURES, label="What fails", at=kind_at)
     failure = _failure(kind, case.cluster, fixed, first, second)
     at = control(
         "slider",
-        "Moment, for the schedule",
         CompareState,
         "failed_at",
+        label="Moment, for the schedule",
         at=moment_at,
         min_value=0,
         max_value=90,
@@ -202,29 +207,33 @@ def _failure(kind: str, cluster: Cluster, fixed: FixedCircuits, first: Any, seco
     """Draw the choice of an element of a kind in one or two places."""
     if kind == "switch":
         switches = range(cluster.switches)
-        return Failure.of_switch(menu("Switch", CompareState, "failed_switch", switches, at=first))
+        return Failure.of_switch(
+            menu(CompareState, "failed_switch", switches, label="Switch", at=first)
+        )
     if kind == "fibre":
         links = {f"{a}-{b}": (a, b) for a, b in fixed.links}
         chosen = menu(
-            "Circuit",
             CompareState,
             "failed_circuit",
             {name: f"S{a} → S{b}" for name, (a, b) in links.items()},
+            label="Circuit",
             at=first,
             help="One of the fixed circuits. Circuits that change lose the out-port at its source.",
         )
         return Failure.fibre(*links.get(chosen, (-1, -1)))
     servers = {s: f"S{s}" for s in range(cluster.servers)}
-    server = menu("Server", CompareState, "failed_server", servers, at=first)
+    server = menu(CompareState, "failed_server", servers, label="Server", at=first)
     if kind == "port":
         ports = range(cluster.ports_per_server)
-        return Failure.of_port(server, menu("Port", CompareState, "failed_port", ports, at=second))
+        return Failure.of_port(
+            server, menu(CompareState, "failed_port", ports, label="Port", at=second)
+        )
     del servers[server]
     if not servers:
         raise InputError(
             "no other server could take the tasks over", file="failure", field="substitute"
         )
-    other = menu("Its tasks go to", CompareState, "substitute", servers, at=second)
+    other = menu(CompareState, "substitute", servers, label="Its tasks go to", at=second)
     return Failure.of_server(server, other)
 
 

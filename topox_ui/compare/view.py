@@ -72,7 +72,6 @@ from topox_ui.state.widgets import control, pick, sidebar_part, slide
 
 FAT_TREES = {"cost": "same cost", "racks": "racks"}
 RATIOS = (1.5, 2.0, 2.5, 3.2, 4.0, 5.0)
-OVERSUBSCRIPTIONS = (1.0, 2.0, 3.0, 4.0, 8.0)
 
 
 def controls(loaded: Loaded) -> None:
@@ -86,9 +85,9 @@ def controls(loaded: Loaded) -> None:
         )
         control(
             "pills",
-            "Fabrics",
             ContestState,
             "fabrics",
+            label="Fabrics",
             options=FABRICS,
             selection_mode="multi",
             # None at all stands for all of them.
@@ -103,41 +102,33 @@ def controls(loaded: Loaded) -> None:
                 settings,
                 "For circuits that change; fixed circuits run all-reduces on the rings they were laid for.",
             )
-            pick(
-                "TopologyFinder",
-                ContestState,
-                "variant",
-                VARIANTS,
-                help="How fixed circuits are laid out.",
-            )
+            pick(ContestState, "variant", VARIANTS, help="How fixed circuits are laid out.")
             st.caption("Slots, switches and the rest are on Schedule, and hold here too.")
         reset_button()
 
 
 def _fat_tree(cluster: Cluster) -> None:
     kind = pick(
-        "Its bandwidth",
         ContestState,
         "fat_tree",
         FAT_TREES,
+        label="Its bandwidth",
         help="same cost: one slower NIC per server. racks: oversubscribed above the racks. A full fat-tree is shown beside it.",
     )
     if kind == "cost":
         _same_money(cluster, cluster.ports_per_server * cluster.port_gbps)
     else:
         slide(
-            "Oversubscription",
             ContestState,
             "oversubscription",
-            OVERSUBSCRIPTIONS,
+            label="Oversubscription",
             words=lambda v: f"{v:g}:1",
             help="The links above a rack carry the bandwidth of its servers divided by this.",
         )
         slide(
-            "Servers per rack",
             ContestState,
             "servers_per_rack",
-            [n for n in (1, 2, 4, 8, 16, 32, 64) if n <= cluster.servers],
+            at_most=cluster.servers,
             value=ContestState.now().servers_per_rack or max(1, cluster.servers // 4),
             help="Below the oversubscribed links.",
         )
@@ -152,10 +143,10 @@ def _same_money(cluster: Cluster, full: float) -> None:
         ContestState.choose(cost_ratio=None if ratio == priced else ratio)
 
     slide(
-        "Same money buys",
         ContestState,
         "cost_ratio",
         (*RATIOS, priced),
+        label="Same money buys",
         value=ContestState.now().cost_ratio or priced,
         words=lambda v: f"{short(full / v)}G{' (priced)' if v == priced else ''}",
         take=take,

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import streamlit as st
 
 from topox_core.economics.comparison import Question, Running, sizes_up_to
-from topox_core.economics.networks import COUNTINGS, NETWORKS, Counting
+from topox_core.economics.networks import NETWORKS, Counting
 from topox_core.economics.price_sets import (
     PARTS,
     PRICE_SETS,
@@ -16,19 +16,17 @@ from topox_core.economics.price_sets import (
     load_parts,
 )
 from topox_core.figures.rails.delay import switch_word
-from topox_core.rails.technologies import TECHNOLOGIES as LISTED
+from topox_core.rails.technologies import BY_KEY
 from topox_core.schema.fields import setting
 from topox_ui.shell.charts import Content, chart_title, editor, file_box, table_under
 from topox_ui.shell.downloads import link_menu, offer, stem
 from topox_ui.state.loading import own_job
 from topox_ui.state.prices import FILE, OWN_PRICES, Prices, catalogue, edit
-from topox_ui.state.session import Count, PageState, put
+from topox_ui.state.session import Count, PageState, as_in, put
 from topox_ui.state.widgets import menu, number, pick, sidebar_part, slide, switch
 
-TECHNOLOGIES = {one.key: one for one in LISTED}
 MINE = "photonic_rails"
 RIVALS = {name: words for name, words in NETWORKS.items() if name != MINE}
-PerGpu = Annotated[int, setting(ge=1, le=64)]
 
 
 class CostState(PageState):
@@ -40,21 +38,25 @@ class CostState(PageState):
     prefix = "cost."
 
     gpus: Count | None = None
-    gpus_per_server: Annotated[int, setting(ge=1, le=4_096)] | None = None
-    counting: Annotated[str, setting(choices=COUNTINGS)] = "paper"
+    gpus_per_server: Annotated[int, as_in(Counting, "gpus_per_server")] | None = None
+    counting: Annotated[str, as_in(Counting, "method")] = Counting.method
     against: Annotated[str, setting(choices=RIVALS)] = "rail_optimized"
-    nics: bool = False
-    fibre: bool = False
-    fibre_m: Annotated[float, setting(ge=0, le=100_000)] = 30.0
-    ocs_ports: PerGpu = 2
-    optics: PerGpu = 1
-    switch_optics: bool | None = None
-    joined: bool = False
-    look_ahead: bool = True
-    usd_per_kwh: Annotated[float, setting(ge=0, le=100)] = Running.usd_per_kwh
-    pue: Annotated[float, setting(ge=1, le=10)] = Running.pue
-    years: Annotated[float, setting(ge=0.1, le=100)] = Running.years
-    switch: Annotated[str, setting(choices=TECHNOLOGIES)] = "piezo"
+    nics: Annotated[bool, as_in(Counting, "nics")] = Counting.nics
+    fibre: Annotated[bool, as_in(Counting, "fibre")] = Counting.fibre
+    fibre_m: Annotated[float, as_in(Counting, "fibre_m_per_link")] = Counting.fibre_m_per_link
+    ocs_ports: Annotated[int, as_in(Counting, "ocs_ports_per_gpu")] = Counting.ocs_ports_per_gpu
+    optics: Annotated[int, as_in(Counting, "ocs_transceivers_per_gpu")] = (
+        Counting.ocs_transceivers_per_gpu
+    )
+    switch_optics: Annotated[bool | None, as_in(Counting, "switch_transceivers")] = (
+        Counting.switch_transceivers
+    )
+    joined: Annotated[bool, as_in(Counting, "joined_rails")] = Counting.joined_rails
+    look_ahead: Annotated[bool, as_in(Counting, "look_ahead")] = Counting.look_ahead
+    usd_per_kwh: Annotated[float, as_in(Running, "usd_per_kwh")] = Running.usd_per_kwh
+    pue: Annotated[float, as_in(Running, "pue")] = Running.pue
+    years: Annotated[float, as_in(Running, "years")] = Running.years
+    switch: Annotated[str, setting(choices=BY_KEY)] = "piezo"
     measure: Literal["cost", "power"] = "cost"
     bill: Annotated[str, setting(choices=NETWORKS)] = MINE
 
@@ -101,7 +103,7 @@ def question() -> Question:
 
 def radix() -> tuple[int, str]:
     """Return the ports and the name of the optical switch that a rail is to be built of."""
-    technology = TECHNOLOGIES[CostState.now().switch]
+    technology = BY_KEY[CostState.now().switch]
     return technology.radix, f"{technology.vendor} ({switch_word(technology.name)})"
 
 
@@ -202,7 +204,6 @@ def _take(data: bytes, file: str) -> None:
 
 
 LARGEST = 32_768
-PER_SERVER = (1, 2, 4, 8, 16, 32, 64, 72)
 # Price sets as the menu calls them: a sidebar has room for about twenty letters; the whole name
 # stands above the finding.
 LETTERS = 20
@@ -221,24 +222,20 @@ def controls() -> None:
     with sidebar_part("Build"):
         each, gpus = now.each, now.built_gpus
         slide(
-            "GPUs",
             CostState,
             "gpus",
             sizes_up_to(max(LARGEST, 512 * each), each, (gpus,)),
+            label="GPUs",
             value=gpus,
             words=lambda v: f"{v:,}",
             help="Each has one network interface; GPUs of the same number in all servers share a rail.",
         )
         slide(
-            "GPUs per server",
             CostState,
             "gpus_per_server",
-            PER_SERVER,
             value=each,
-            help="One scale-up domain: 8 for DGX H200, 32 in the authors' GB200 count, 72 for a GB200 NVL72 rack.",
         )
         pick(
-            "Switches counted",
             CostState,
             "counting",
             COUNTING_WORDS,
@@ -246,7 +243,7 @@ def controls() -> None:
             "needed.",
         )
         _prices()
-        menu("Compared with", CostState, "against", RIVALS)
+        menu(CostState, "against", RIVALS, label="Compared with")
         with st.expander("What is counted", key="cost_counted", type="compact"):
             _counted(now)
         with st.expander("Cost per year", key="cost_year", type="compact"):
@@ -277,83 +274,41 @@ def _prices() -> None:
         whole = len(own.name) <= LETTERS
         sets[FILE] = own.name if whole else f"{own.name[: LETTERS - 1].rstrip()}…"
     menu(
-        "Prices",
         Prices,
         "prices",
         sets,
+        label="Prices",
         help="One list for every page that prices a network: Cost and its views, Compare, Rails.",
     )
 
 
 def _counted(now: CostState) -> None:
     menu(
-        "Optical switch (ports)",
         CostState,
         "switch",
-        {key: f"{one.name} ({one.radix:,})" for key, one in TECHNOLOGIES.items()},
+        {key: one.title for key, one in BY_KEY.items()},
+        label="Optical switch (ports)",
         help="Its ports limit how many servers a rail can join. Its price is in the parts table.",
     )
-    slide(
-        "Optical ports per GPU",
-        CostState,
-        "ocs_ports",
-        (1, 2, 4, 8),
-        help="For photonic rails. The paper counts two: a ring has two neighbours. TopoOpt counts one per interface.",
-    )
-    slide(
-        "Transceivers per GPU",
-        CostState,
-        "optics",
-        (1, 2, 4),
-        help="For the optical networks. The paper counts one.",
-    )
-    switch(
-        "NICs",
-        CostState,
-        "nics",
-        help="The paper leaves them out: they are the same on every network.",
-    )
-    switch("Fibre", CostState, "fibre", help="The paper leaves it out.")
+    slide(CostState, "ocs_ports")
+    slide(CostState, "optics")
+    switch(CostState, "nics", label="NICs")
+    switch(CostState, "fibre", label="Fibre")
     if now.fibre:
-        number("Metres per link", CostState, "fibre_m", step=5.0)
+        number(CostState, "fibre_m", label="Metres per link", step=5.0)
     optics = now.switch_optics
     switch(
-        "Transceivers at packet switches",
         CostState,
         "switch_optics",
         value=Prices.now().base().switch_transceivers if optics is None else optics,
-        help="The authors count them for H200 and leave them out for GB200.",
     )
     if now.counting == "whole-switches":
-        switch(
-            "Spine over the rails",
-            CostState,
-            "joined",
-            help="The published count joins the rails by a spine.",
-        )
-    switch(
-        "Look-ahead",
-        CostState,
-        "look_ahead",
-        help="TopoOpt's patch panel: twice the ports and a 1 x 2 switch, so that the next job is wired while this one "
-        "runs.",
-    )
+        switch(CostState, "joined")
+    switch(CostState, "look_ahead")
 
 
 def year_controls() -> None:
     """Draw what a year of the network is reckoned with, on every page of Cost the same."""
-    number("Electricity, $ per kWh", CostState, "usd_per_kwh", step=0.01, help="Assumed.")
-    number(
-        "PUE",
-        CostState,
-        "pue",
-        step=0.05,
-        help="Watts that the building draws per watt of the network; assumed.",
-    )
-    number(
-        "Written off over, years",
-        CostState,
-        "years",
-        step=0.5,
-        help="In equal parts; assumed.",
-    )
+    number(CostState, "usd_per_kwh", label="Electricity, $ per kWh", step=0.01)
+    number(CostState, "pue", label="PUE", step=0.05)
+    number(CostState, "years", step=0.5)

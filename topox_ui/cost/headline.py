@@ -228,14 +228,7 @@ def hangs_on(question: Question, theme: Theme) -> None:
         "What the saving depends on",
         f"tornado chart of the saving against {rival}, one input changed at a time; now {_signed(base)}",
     )
-    pick(
-        "Saving of",
-        CostState,
-        "measure",
-        ("cost", "power"),
-        at=choice,
-        label_visibility="collapsed",
-    )
+    pick(CostState, "measure", label="Saving of", at=choice, label_visibility="collapsed")
     swings = tornado(question, MINE, against, measure)
     chart(
         tornado_figure(swings, base, theme),

@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import streamlit as st
 
+from topox_core.economics.networks import Counting
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.schema.fields import setting
@@ -28,6 +29,7 @@ from topox_ui.state.loading import loaded_job
 from topox_ui.state.session import (
     Lasting,
     PageState,
+    as_in,
     notify,
     notify_errors,
     put,
@@ -38,10 +40,6 @@ FILE = "file"
 OWN_OFFERS = Lasting[tuple[SwitchProduct, ...]]("buying_offers")
 
 
-Rival = Annotated[str, setting(choices=RIVALS)]
-Ports = Annotated[int, setting(ge=1, le=4_096)]
-
-
 class BuyingState(PageState):
     """What is to be least, among which switches and networks, and what is assumed."""
 
@@ -49,13 +47,18 @@ class BuyingState(PageState):
     resets: ClassVar = {"offers": ("edits", "left_out")}
 
     by: Literal["dollars", "time", "price"] = "dollars"
-    ports: Annotated[tuple[Ports, ...], setting(max_length=MAX_DEGREES)] = ()
-    rivals: Annotated[tuple[Rival, ...], setting(min_length=1)] = tuple(RIVALS)
+    ports: Annotated[
+        tuple[Annotated[int, as_in(Cluster, "ports_per_server")], ...],
+        setting(max_length=MAX_DEGREES),
+    ] = ()
+    rivals: Annotated[
+        tuple[Annotated[str, setting(choices=RIVALS)], ...], setting(min_length=1)
+    ] = tuple(RIVALS)
     offers: Literal["published", "file"] = "published"
     edits: str = ""
     left_out: Annotated[tuple[str, ...], setting(max_length=40)] = ()
     usd_per_gpu_hour: Annotated[float, setting(ge=0, le=10_000)] = GPU_HOUR_USD.usual
-    gpus_per_server: Annotated[int, setting(ge=1, le=4_096)] | None = None
+    gpus_per_server: Annotated[int, as_in(Counting, "gpus_per_server")] | None = None
 
     def local(self) -> Collection[str]:
         """Return the switches where they are a file: it stays on the machine that it was loaded on."""
@@ -197,7 +200,6 @@ def _take(data: bytes, file: str) -> None:
     put(BuyingState.now().changed(offers=FILE))
 
 
-BY = ("dollars", "time", "price")
 PORTS = (1, 2, 4, 8)
 
 
@@ -207,19 +209,18 @@ def controls(cluster: Cluster) -> None:
     own = cluster.devices_per_server if job is None else job.machine.gpus_per_server
     with sidebar_part("What counts"):
         pick(
-            "Minimise",
             BuyingState,
             "by",
-            BY,
+            label="Minimise",
             help="Dollars per iteration: cost of network and GPUs per hour, times the iteration time. Or the time alone, or the price "
             "of the network alone.",
         )
         _ports(cluster)
         control(
             "pills",
-            "Compared with",
             BuyingState,
             "rivals",
+            label="Compared with",
             options=tuple(RIVALS),
             words=lambda key: RIVALS[key][0],
             selection_mode="multi",
@@ -228,14 +229,13 @@ def controls(cluster: Cluster) -> None:
         )
         st.html('<p class="side">Assumed</p>')
         number(
-            "GPU, per hour ($)",
             BuyingState,
             "usd_per_gpu_hour",
+            label="GPU, per hour ($)",
             step=0.1,
             help="With its server, power and building.",
         )
         number(
-            "GPUs per server",
             BuyingState,
             "gpus_per_server",
             value=BuyingState.now().gpus_per_server or own,
@@ -260,9 +260,9 @@ def _ports(cluster: Cluster) -> None:
 
     control(
         "pills",
-        "Ports per server",
         BuyingState,
         "ports",
+        label="Ports per server",
         value=now or (own,),
         options=tuple(options),
         selection_mode="multi",

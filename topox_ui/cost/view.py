@@ -183,7 +183,7 @@ def materials(priced: dict[str, Bill]) -> None:
             "Bill of materials",
             f"{NETWORKS[one.network]}: {money(one.cost_usd)}, {power(one.power_w)}",
         )
-        menu("Bill of", CostState, "bill", NETWORKS, at=choice, label_visibility="collapsed")
+        menu(CostState, "bill", NETWORKS, label="Bill of", at=choice, label_visibility="collapsed")
         lines = [
             (LINE_NAMES[line.part], line.count, line.cost_usd, line.power_w, line.unit_usd)
             for line in one.lines

@@ -78,13 +78,13 @@ class GalleryState(PageState):
         return {self.prefix + "paper": self.paper} if self.paper != ALL else switches
 
     @classmethod
-    def of_query(cls, query: Mapping[str, str]) -> "tuple[GalleryState, list[str]]":
-        """Return the state that a link describes, and the keys whose values it cannot have."""
+    def of_query(cls, query: Mapping[str, str]) -> "tuple[GalleryState, dict[str, str]]":
+        """Return the state that a link describes, and why not by the keys whose values it cannot have."""
         begin, wrong = super().of_query(
             {key: text for key, text in query.items() if key.removeprefix(cls.prefix) in _PLAIN}
         )
         if begin.card not in ("", *CARDS, MEASURED):
-            begin, wrong = begin.changed(card=None), [*wrong, cls.prefix + "card"]
+            begin, wrong = begin.changed(card=None), {**wrong, cls.prefix + "card": ""}
         card = CARDS.get(begin.card) or next(iter(CARDS.values()))
         known = {choice.key: choice for choice in card.choices}
         switches = []
@@ -96,7 +96,7 @@ class GalleryState(PageState):
             if query[key] in words:
                 switches.append((name, words[query[key]]))
             else:
-                wrong.append(key)
+                wrong[key] = ""
         # Links of earlier versions name the first card by its switches alone.
         opened = begin.changed(card=card.name) if switches else begin
         return opened.changed(switches=tuple(sorted(switches))), wrong
@@ -114,7 +114,7 @@ def chosen_card() -> str:
     """Draw the list of cards in the sidebar and return the name of the one that is open, empty for the wall."""
     with sidebar():
         titles = {"": "All cards"} | {name: card.title for name, card in CARDS.items()}
-        name: str = menu("Card", GalleryState, "card", titles | {MEASURED: MEASURED_TITLE})
+        name: str = menu(GalleryState, "card", titles | {MEASURED: MEASURED_TITLE}, label="Card")
         if name in CARDS:
             quiet(escape(CARDS[name].source))
     return name
@@ -134,10 +134,10 @@ def switches(card: Card) -> Settings:
     ):
         for choice in card.choices:
             menu(
-                choice.name,
                 GalleryState,
                 f"{card.name}_{choice.key}",
                 [value for value, _ in choice.options],
+                label=choice.name,
                 words=choice.words,
                 value=positions.get(choice.key, choice.default),
                 take=partial(turn, card, choice.key),

@@ -121,7 +121,7 @@ def _drawn(theme: Theme) -> None:
         **{paper: f"{CALLED.get(paper, paper)} {count[paper]}" for paper in PAPERS if count[paper]},
         DIFFERS: f"with rows that differ {len(off)}",
     }
-    chosen = pick("Which cards", GalleryState, "paper", options, label_visibility="collapsed")
+    chosen = pick(GalleryState, "paper", options, label="Which cards", label_visibility="collapsed")
     shown = [
         card
         for name, card in CARDS.items()

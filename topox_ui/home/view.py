@@ -276,7 +276,14 @@ def draw(theme: Theme) -> None:
             "a job is a task graph; one click shows its schedule, tested by a separate checker",
             beside=True,
         )
-        pick("Open a job", HomeState, "way", WAYS, label_visibility="collapsed", width="content")
+        pick(
+            HomeState,
+            "way",
+            WAYS,
+            label="Open a job",
+            label_visibility="collapsed",
+            width="content",
+        )
     way = HomeState.now().way
     if way == "samples":
         cards(theme)

@@ -119,18 +119,18 @@ def _controls(best: Round, now: JobsState, view: View) -> int | None:
         pods = {-1: f"slowest (pod group {slowest_of(best)})"} | {
             g: f"pod group {g}, {plural(len(best.jobs.of_group(g)), 'job')}" for g in range(groups)
         }
-        menu("Pod group", JobsState, "pod_group", pods, at=left)
+        menu(JobsState, "pod_group", pods, label="Pod group", at=left)
     pick(
-        "Stage",
         JobsState,
         "stage",
         stage_options(best),
+        label="Stage",
         value=f"{view.group}.{view.way}",
         at=middle,
     )
     if len(rings) > 1:
         ids = {best.jobs.jobs[n].id: best.jobs.jobs[n].id for n in rings}
-        menu("Ring", JobsState, "ring", {"": f"all {len(rings)} rings"} | ids, at=right)
+        menu(JobsState, "ring", {"": f"all {len(rings)} rings"} | ids, label="Ring", at=right)
     return next((n for n in rings if best.jobs.jobs[n].id == now.ring), None)
 
 
@@ -415,10 +415,10 @@ def _pod(rounds: Rounds, theme: Theme) -> None:
     everyone = {p: f"pod {p}" for p in range(best.jobs.network.pods_per_group)}
     busiest = int(link_view(best, shown.pod_group, shown.group, shown.way).ports.argmax())
     pod = menu(
-        "Pod",
         JobsState,
         "pod",
         everyone,
+        label="Pod",
         value=now.pod if now.pod in everyone else busiest,
         at=left,
         label_visibility="collapsed",
@@ -444,10 +444,10 @@ def _window(cycle: Cycle, place: st.delta_generator.DeltaGenerator) -> tuple[flo
     stages = {n: one for n, one in enumerate(cycle.phases) if one.end_s > one.start_s}
     words = {n: stage_name(one.group, one.way) for n, one in stages.items()}
     stage = pick(
-        "Time",
         JobsState,
         "pod_stage",
         {WHOLE: "whole round", **words},
+        label="Time",
         at=place,
         label_visibility="collapsed",
     )

@@ -4,13 +4,15 @@ from collections.abc import Collection
 from typing import Annotated, ClassVar
 
 from topox_core.errors import InputError
+from topox_core.model.quantities import SMALL_COUNTS
 from topox_core.schema.fields import fields_of, setting
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
-from topox_core.tdm.model.jobs import Jobs, Reading
+from topox_core.tdm.mixes.deployment import SetUp
+from topox_core.tdm.model.jobs import Jobs, PodNetwork, Reading
 from topox_core.tdm.model.jobs_file import JOB_SAMPLES
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.state.loading import loaded, opened_by_itself
-from topox_ui.state.session import Index, Lasting, PageState
+from topox_ui.state.session import Index, Lasting, PageState, as_in
 
 OWN_JOBS = Lasting[Jobs]("jobs_upload")
 JOB = "job"
@@ -40,7 +42,6 @@ NETWORK = {
 }
 FIRST = "overlap"  # two jobs, so that who has never seen any sees what taking turns is
 OF_SOURCE = (*NETWORK, "pod_group", "stage", "ring", "pod", "pod_stage")
-Amount = Annotated[float, setting(ge=0, le=1e6)]
 Name = Annotated[str, setting(max_length=400)]
 
 
@@ -59,19 +60,19 @@ class JobsState(PageState):
     source: Annotated[str, setting(choices=SOURCES)] | None = None
     sample: Annotated[str, setting(choices=JOB_SAMPLES)] = FIRST
     partner: Annotated[str, setting(choices=("", *SAMPLES))] = ""
-    jobs: Annotated[int, setting(ge=1, le=4_096)] = 256
-    context: Annotated[int, setting(ge=1, le=1 << 24)] = 8192
-    seed: Index = 0
+    jobs: Annotated[int, as_in(SetUp, "jobs")] = SetUp.jobs
+    context: Annotated[int, as_in(SetUp, "context")] = SetUp.context
+    seed: Annotated[int, setting("Seed", ge=0, le=1_000_000)] = SetUp.seed
     graphs: tuple[Annotated[str, setting(choices=SAMPLES)], ...] = ("llama3-8b", "moe", "fsdp")
-    copies: Annotated[int, setting(ge=1, le=64)] = 2
+    copies: Annotated[int, setting(ge=1, le=64, steps=SMALL_COUNTS)] = 2
 
-    ports: Annotated[int, setting(ge=1, le=4_096)] | None = None
-    port_gbps: Amount | None = None
-    reconfiguration_ms: Amount | None = None
+    ports: Annotated[int, as_in(PodNetwork, "ports_per_pod")] | None = None
+    port_gbps: Annotated[float, as_in(PodNetwork, "port_gbps")] | None = None
+    reconfiguration_ms: Annotated[float, as_in(PodNetwork, "reconfiguration_ms")] | None = None
     algorithm: Annotated[str, setting(choices=OFFERED)] = "best"
-    eq3_literal: bool = False
-    physical_ring: bool = False
-    delay_inside: bool = False
+    eq3_literal: Annotated[bool, as_in(Reading, "eq3_literal")] = Reading.eq3_literal
+    physical_ring: Annotated[bool, as_in(Reading, "physical_ring")] = Reading.physical_ring
+    delay_inside: Annotated[bool, as_in(Reading, "delay_inside")] = Reading.delay_inside
 
     pod_group: Annotated[int, setting(ge=-1, le=1_000_000)] = -1
     stage: Name = ""

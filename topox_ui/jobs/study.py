@@ -135,9 +135,11 @@ def _value_words(across: str, value: float) -> str:
 def study(now: JobsState, theme: Theme) -> None:
     """Draw the study as far as it is known, with the button that computes the rest."""
     title, left, right = st.columns([2.2, 1.1, 0.8], vertical_alignment="bottom")
-    across = pick("Across", JobsState, "across", ACROSS, at=left, label_visibility="collapsed")
+    across = pick(
+        JobsState, "across", ACROSS, label="Across", at=left, label_visibility="collapsed"
+    )
     words = {n: f"{'quick' if n == QUICK_SEEDS else 'full'}, {n} seeds" for n in SEEDS}
-    seeds = menu("Seeds", JobsState, "seeds", words, at=right, label_visibility="collapsed")
+    seeds = menu(JobsState, "seeds", words, label="Seeds", at=right, label_visibility="collapsed")
     wanted, owner = plan_of(now, across, seeds), run_owner()
     many = min(now.jobs, QUICK_JOBS) if seeds <= QUICK_SEEDS else now.jobs
     fixed = f"{now.context // 1024}k context" if across == "jobs" else plural(many, "job")

@@ -6,14 +6,14 @@ from functools import partial
 import streamlit as st
 
 from topox_core.figures.palette import Theme
-from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
+from topox_core.model.quantities import SMALL_COUNTS
 from topox_core.schema.fields import fields_of
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.mixes.from_graph import jobs_from_graphs, pods_of
 from topox_core.tdm.model.jobs import Jobs, PodNetwork, Reading
 from topox_core.tdm.model.jobs_file import JOB_SAMPLES, load_job_sample, load_jobs, validated
-from topox_core.text.numbers import capitalised, delay_label, in_1024s
+from topox_core.text.numbers import in_1024s
 from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_ui.jobs.first_screen import (
     alone_and_shared,
@@ -130,9 +130,6 @@ def changed(jobs: Jobs, now: JobsState) -> Jobs:
     return jobs if new == network else validated(jobs.name, new, jobs.jobs, "what-ifs")
 
 
-JOBS = (16, 32, 64, 128, 256, 512, 1024)
-CONTEXTS = tuple(1024 * 2**k for k in range(8))
-PORTS = (2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 24, 32, 48, 64)
 FAMILIES = {
     "paper": "It is in the paper, a draft by Tang, Chen and Zhu.",
     "baseline": "It is there to compare with.",
@@ -147,35 +144,40 @@ def pick_source() -> None:
         opened, origin = loaded(), JobsState.now().origin
         listed = {name: words for name, words in SOURCES.items() if opened or name != JOB}
         source = menu(
-            "Jobs from", JobsState, "source", listed, value=origin, label_visibility="collapsed"
+            JobsState,
+            "source",
+            listed,
+            label="Jobs from",
+            value=origin,
+            label_visibility="collapsed",
         )
         if source == JOB and opened is not None:
-            partner = menu("Shares the fabric with", JobsState, "partner", partners(opened))
+            partner = menu(JobsState, "partner", partners(opened), label="Shares the fabric with")
             if not partner:
                 slide(
-                    "Copies",
                     JobsState,
                     "copies",
-                    (2, 3, 4, 6, 8),
+                    SMALL_COUNTS[1:],
+                    label="Copies",
                     help="How many of it run at once.",
                 )
         elif source == "sample":
             # A sample's title up to its colon: all that the sidebar has room for.
             titles = {name: one.title.split(":")[0] for name, one in JOB_SAMPLES.items()}
-            name = menu("Sample", JobsState, "sample", titles, label_visibility="collapsed")
+            name = menu(JobsState, "sample", titles, label="Sample", label_visibility="collapsed")
             quiet(f"{escape(JOB_SAMPLES[name].see)}")
         elif source == "generator":
             _generator()
         elif source == "graphs":
             control(
                 "multiselect",
-                "Task graphs",
                 JobsState,
                 "graphs",
+                label="Task graphs",
                 options=tuple(SAMPLES),
                 help="Each graph becomes a job: what it computes is its training, what it sends its traffic.",
             )
-            slide("Copies of each", JobsState, "copies", (1, 2, 3, 4, 6, 8))
+            slide(JobsState, "copies", label="Copies of each")
         else:
             file_box(
                 "Jobs: a .jobs.json file, may be gzipped",
@@ -188,22 +190,19 @@ def pick_source() -> None:
 def _generator() -> None:
     quiet("256 pods in 32 groups of 8, Llama 3 models of Table III, placed by section IV.B.")
     slide(
-        "Number of jobs",
         JobsState,
         "jobs",
-        JOBS,
+        label="Number of jobs",
         words=lambda v: f"{v:,}",
         help="Models, collectives and parallel degrees are drawn at random.",
     )
     slide(
-        "Context length",
         JobsState,
         "context",
-        CONTEXTS,
         words=lambda v: f"{v / 1024:g}k",
         help="Tokens of a unit in one iteration: training time grows with it.",
     )
-    number("Seed", JobsState, "seed", step=1)
+    number(JobsState, "seed", step=1)
 
 
 def what_ifs(jobs: Jobs) -> None:
@@ -212,38 +211,30 @@ def what_ifs(jobs: Jobs) -> None:
     network = replace(jobs.network, **now.network)
     with sidebar_part("What if"):
         slide(
-            "Ports per pod",
             JobsState,
             "ports",
-            PORTS,
             value=network.ports_per_pod,
             help="Ports are one-way: a link takes one where it begins and one where it ends; "
             f"{2 * (network.pods_per_group - 1)} ports suffice for links from every pod to every other pod of its group and back.",
         )
         slide(
-            "Port speed",
             JobsState,
             "port_gbps",
-            SPEEDS_GBPS,
             value=network.port_gbps,
-            words=lambda v: f"{v:g}G",
             help="Gigabits per second of one link. The link into a pod changes in proportion.",
         )
         slide(
-            "Reconfiguration delay",
             JobsState,
             "reconfiguration_ms",
-            DELAYS_MS,
             value=network.reconfiguration_ms,
-            words=delay_label,
             help="All optical switches change at once between stages.",
         )
         entry = ALGORITHMS[now.algorithm]
         menu(
-            "Method",
             JobsState,
             "algorithm",
             {name: ALGORITHMS[name].title for name in OFFERED},
+            label="Method",
             help=entry.explanation,
         )
         extends = ""
@@ -260,10 +251,10 @@ def what_ifs(jobs: Jobs) -> None:
                 "Tang, Chen and Zhu, “Scheduling Multiple AI models in Optical Data Center Networks”, "
                 "is a draft without results. Where it can be read in two ways:"
             )
-            for name, field in fields_of(Reading).items():
+            for name in fields_of(Reading):
                 if name == "physical_ring" and now.origin == JOB:
                     continue  # a job of the reader's moves what a ring really moves
-                switch(field.title, JobsState, name, help=f"{capitalised(field.description)}.")
+                switch(JobsState, name)
         reset("sidebar")
 
 

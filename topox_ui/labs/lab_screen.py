@@ -353,10 +353,10 @@ def _pictures(
         chart(picture.figure, f"lab_{picture.id}", picture.alt, table.by_column, title=title)
     if instance is not None and slider is not None and screen.stage == "reveal":
         slide(
-            say(f"slider.{slider.key}"),
             LabsState,
             "at",
             [float(one) for one in slider.values],
+            label=say(f"slider.{slider.key}"),
             value=value,
             words=lambda one: f"{one:g}",
         )

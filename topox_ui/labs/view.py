@@ -42,7 +42,7 @@ def first_screen() -> None:
     if LabsState.now().id:
         line("cards", "error", say("own.unknown_lab", lab=LabsState.now().id))
     if len(languages()) > 1:
-        menu(say("language"), LabsState, "lang", languages(), width=160)
+        menu(LabsState, "lang", languages(), label=say("language"), width=160)
     in_class = class_profile() is not None
     if in_class:
         _who()

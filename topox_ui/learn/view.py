@@ -96,9 +96,9 @@ def draw_glossary(_theme: Theme) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         find = control(
             "text_input",
-            "Find a word",
             GlossaryState,
             "find",
+            label="Find a word",
             placeholder="Type part of a word",
             max_chars=60,
             width=320,
@@ -334,7 +334,12 @@ def _slider(one: Screen) -> float:
     value = min(one.values, key=lambda step: abs(step - wanted))
     return float(
         slide(
-            one.slider, LearnState, one.id, one.values, value=value, words=lambda v: _word(one, v)
+            LearnState,
+            one.id,
+            one.values,
+            label=one.slider,
+            value=value,
+            words=lambda v: _word(one, v),
         )
     )
 

@@ -152,15 +152,15 @@ def controls(library: RunLibrary) -> None:
     """Draw the sidebar: which runs are listed, and whether every solve is kept."""
     with sidebar_part("Show only"):
         subjects = {name: name or "no name" for name in library.subjects(every_run())[:200]}
-        menu("Subject", RunsState, "subject", {"": "all subjects"} | subjects)
+        menu(RunsState, "subject", {"": "all subjects"} | subjects, label="Subject")
         statuses = {word: STATUS_WORDS.get(word, word) for word in library.statuses()}
-        menu("Outcome", RunsState, "status", {"": "any outcome"} | statuses)
-        menu("Kind", RunsState, "kind", KINDS)
-        control("text_input", "Name or subject holds", RunsState, "text", max_chars=200)
+        menu(RunsState, "status", {"": "any outcome"} | statuses, label="Outcome")
+        menu(RunsState, "kind", KINDS, label="Kind")
+        control("text_input", RunsState, "text", label="Name or subject holds", max_chars=200)
         switch(
-            "Made by this version",
             RunsState,
             "mine",
+            label="Made by this version",
             help="Another version of the workbench may give another result for the same setting.",
         )
         st.divider()
@@ -178,7 +178,7 @@ def study_menu(library: RunLibrary) -> None:
         options: dict[Any, str] = {None: "kept runs, no points of studies"}
         if now is not None:
             options[now] = f"study {now}"
-        menu("Kept runs, or the points of a study", RunsState, "study", options | studies)
+        menu(RunsState, "study", options | studies, label="Kept runs, or the points of a study")
 
 
 def keep_switch() -> None:
@@ -218,9 +218,9 @@ def table(now: Listed) -> None:
     known = {one.id: run_words(one) for one in (*now.runs, *now.chosen)}
     control(
         "multiselect",
-        f"Runs side by side (at most {MAX_COMPARED})",
         RunsState,
         "chosen",
+        label=f"Runs side by side (at most {MAX_COMPARED})",
         options=known,
         max_selections=MAX_COMPARED,
         take=lambda runs: RunsState.choose(chosen=tuple(runs) or None),

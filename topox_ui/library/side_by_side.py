@@ -379,7 +379,7 @@ def _what_differs(compared: RunComparison) -> None:
     else:
         quiet("Nothing: these runs are alike in every setting and every measure.")
     quiet(escape(equal_words(alike(compared.settings))))
-    if switch("Every setting", RunsState, "settings"):
+    if switch(RunsState, "settings", label="Every setting"):
         frame(
             [
                 {

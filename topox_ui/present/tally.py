@@ -100,7 +100,7 @@ def source() -> str:
 def see_switch() -> None:
     """Offer the parts of the page."""
     labels = {name: say(f"present.see.{name}") for name in SEES}
-    pick(say("present.see.label"), PresentState, "see", labels, label_visibility="collapsed")
+    pick(PresentState, "see", labels, label=say("present.see.label"), label_visibility="collapsed")
 
 
 MAX_FILES = 200
@@ -270,7 +270,7 @@ def answers_menu(lab: Lab, question: Question) -> None:
         if class_profile() is None:
             del sources["folder"]
         shown = "hands" if by_hand(lab, question) else source()
-        pick(say("present.source.label"), PresentState, "source", sources, value=shown)
+        pick(PresentState, "source", sources, label=say("present.source.label"), value=shown)
         if shown == "folder":
             st.caption(say("present.folder_read", count=len(answers_to(lab))))
         elif shown == "files":

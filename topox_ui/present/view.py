@@ -109,7 +109,7 @@ def statistics_view(theme: Theme) -> None:
     see_switch()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         titles = {name: title_of(one) for name, one in labs.items()}
-        menu(say("present_statistics.lab"), PresentState, "about", titles, width=320)
+        menu(PresentState, "about", titles, label=say("present_statistics.lab"), width=320)
         if count:
             download_menu(
                 stem(lab.id),
@@ -195,10 +195,10 @@ def leaderboards() -> None:
     see_switch()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         pick(
-            say("board.board"),
             PresentState,
             "board",
             {name: say(f"board.{name}") for name in BOARDS},
+            label=say("board.board"),
         )
         files = [(say("board.example"), ".empty.entry.json", lambda: empty_entry(board))]
         if lines:

@@ -59,9 +59,9 @@ def delay_chart(subject: Subject, theme: Theme) -> None:
     )
     if authors_job(subject):
         tick(
-            "Authors' measurements",
             RailsState,
             "authors",
+            label="Authors' measurements",
             at=layer,
             help="Llama 3 8B on 16 GPUs of Perlmutter, delays emulated; against their run without a controller.",
         )

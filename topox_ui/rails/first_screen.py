@@ -204,10 +204,10 @@ def traffic_strip(subject: Subject, theme: Theme) -> None:
     [pick] = title_row((2.6, 1), "Traffic of one GPU on its rail, and the windows between", note)
     if len(pattern.lanes) > 1:
         menu(
-            "Rank",
             RailsState,
             "lane",
             {k: lane_words(subject, one) for k, one in enumerate(pattern.lanes)},
+            label="Rank",
             value=pattern.lanes.index(pattern.lane),
             at=pick,
             label_visibility="collapsed",

@@ -90,18 +90,18 @@ def advice_section(job: Job | None) -> None:
         billions, gpus = st.columns(2)
         parameters = job.shape.parameters / 1e9 if job else 70.0
         size = number(
-            "Parameters, 10^9",
             RailsState,
             "billions",
+            label="Parameters, 10^9",
             value=RailsState.now().billions or parameters,
             at=billions,
             step=1.0,
             format="%.4g",
         )
         many = number(
-            "GPUs",
             RailsState,
             "advice_gpus",
+            label="GPUs",
             value=RailsState.now().advice_gpus or (job.plan.gpus if job else 1024),
             at=gpus,
             step=8,

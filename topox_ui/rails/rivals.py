@@ -21,7 +21,6 @@ from topox_ui.state.widgets import slide
 
 STATIC_PORTS = 4  # a 400G NIC as four ports of 100G, the paper's example of a split
 LATENCY_US = 10.0
-LATENCIES_US = (0.0, 1.0, 5.0, 10.0, 20.0, 50.0)
 EXPERT_DELAYS_MS = (0.01, 1.0, 10.0, 100.0)
 EXPERT_DEGREES = (1, 2, 4, 8, 16, 32, 64)
 EXPERT_PRESET = "deepseek-16b"
@@ -48,11 +47,8 @@ def rivals_section(subject: Simulated, theme: Theme) -> None:
     left, right = st.columns([1.42, 1], gap="medium")
     with right:
         slide(
-            "Latency of a step",
             RailsState,
             "latency_us",
-            LATENCIES_US,
-            words=lambda v: f"{v:g} µs",
             disabled=subject.training is None,
             help="A ring of n takes n - 1 steps where an electrical switch allows trees. What is said of C1 takes "
             f"{LATENCY_US:g} µs while this is 0.",

@@ -10,24 +10,25 @@ from msgspec.structs import replace
 
 from topox_core.errors import InputError, wrong_setting
 from topox_core.fabrics.registry import FABRICS
-from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
+from topox_core.model.quantities import DelayMs
+from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import PRESETS, changed, check_on_rail, settings_of
-from topox_core.rails.technologies import TECHNOLOGIES, fits, technology
+from topox_core.rails.technologies import BY_KEY, fits, technology
 from topox_core.rails.window_lengths import WindowList, load_windows
 from topox_core.schema.fields import setting
-from topox_core.text.numbers import delay_label, plural, time
+from topox_core.text.numbers import delay_label, plural
 from topox_core.training.job import Job
+from topox_core.training.machine import Machine
 from topox_core.training.plan import DEGREES as PLAN_DEGREES, ORDERS
 from topox_ui.shell.charts import file_box, quiet
 from topox_ui.state.loading import OWN_WINDOWS, loaded, loaded_job, own_job, scenario
-from topox_ui.state.session import PageState, put
+from topox_ui.state.session import Index, NotNegative, PageState, as_in, put
 from topox_ui.state.widgets import menu, number, pick, sidebar_part, slide, tick
 
 JOB, SCENARIO, MEASURED, UPLOAD = "job", "scenario", "measured", "upload"
 USUAL_MS = technology("piezo").reconfiguration_ms
 AUTHORS_PRESET = "llama3-8b-perlmutter"
 ANY = "any"
-SWITCHES = {one.key: one for one in TECHNOLOGIES}
 DEGREES = {
     "gpus": "GPUs",
     **PLAN_DEGREES,
@@ -46,13 +47,11 @@ SECTIONS = {
 # What says how the page is looked at, and not what would be if the rail were another one.
 OF_VIEW = ("source", "see", "authors", "lane", "from_ms", "to_ms")
 OF_SOURCE = (*DEGREES, "schedule", "lane", "from_ms", "to_ms", "nic_gbps", "iteration_ms")
-Amount = Annotated[float, setting(ge=0, le=1e9)]
-Whole = Annotated[int, setting(ge=0, le=10_000_000)]
 
 
 class RailsState(  # type: ignore[misc]
     defstruct(
-        "Degrees", [(k, Whole | None, None) for k in DEGREES], bases=(PageState,), frozen=True
+        "Degrees", [(k, Index | None, None) for k in DEGREES], bases=(PageState,), frozen=True
     )
 ):
     """What runs, with which degrees, on which switch; None begins as the page, the preset or the file has it."""
@@ -68,25 +67,33 @@ class RailsState(  # type: ignore[misc]
         None
     )
     schedule: Annotated[str, setting(choices=tuple(ORDERS))] | None = None
-    nic_gbps: Amount | None = None
-    iteration_ms: Amount | None = None
+    nic_gbps: Annotated[float, as_in(Machine, "nic_gbps")] | None = None
+    iteration_ms: Annotated[float, as_in(WindowList, "iteration_ms")] | None = None
 
-    delay_ms: Amount | None = None
-    link_up_ms: Amount = 0.0
+    delay_ms: DelayMs | None = None
+    link_up_ms: Annotated[float, as_in(Rail, "link_up_ms")] = Rail.link_up_ms
     control: Annotated[str, setting(choices=CONTROLS)] = "provisioned"
-    switch: Annotated[str, setting(choices=(ANY, *(one.key for one in TECHNOLOGIES)))] = ANY
+    switch: Annotated[str, setting(choices=(ANY, *BY_KEY))] = ANY
     split: bool = False
-    limit: Amount = 5.0
-    latency_us: Amount = 0.0
+    limit: Annotated[
+        float,
+        setting(
+            "Waiting for the switch you accept",
+            "%",
+            ge=0,
+            steps=(0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0),
+        ),
+    ] = 5.0
+    latency_us: Annotated[float, as_in(Rail, "latency_us")] = Rail.latency_us
     fabric: Annotated[str, setting(choices=FABRICS)] = "scheduled"
 
-    lane: Whole = 0
-    from_ms: Amount | None = None
-    to_ms: Amount | None = None
+    lane: Index = 0
+    from_ms: NotNegative | None = None
+    to_ms: NotNegative | None = None
     see: Annotated[str, setting(choices=SECTIONS)] = "windows"
     authors: bool = True
-    billions: Amount | None = None
-    advice_gpus: Whole | None = None
+    billions: NotNegative | None = None
+    advice_gpus: Index | None = None
 
     @property
     def runs(self) -> str:
@@ -157,7 +164,7 @@ class RailsState(  # type: ignore[misc]
 
     def check_switch(self, job: Job) -> None:
         """Raise InputError where a job's rail does not fit the chosen switch."""
-        one = SWITCHES.get(self.switch)
+        one = BY_KEY.get(self.switch)
         if one is None:
             return
         together, most = job.plan.context * job.plan.expert, one.radix // 2
@@ -207,8 +214,6 @@ def reset() -> None:
     put(RailsState(source=now.source, see=now.see, authors=now.authors))
 
 
-LINK_UPS_MS = (0.0, 1.0, 10.0, 50.0, 100.0, 500.0, 1000.0, 3000.0, 6000.0)
-LIMITS = (0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0)
 # As the menu calls presets: a sidebar has room for about twenty letters; the whole title stands
 # above the finding.
 SHORT = {
@@ -238,10 +243,10 @@ def controls() -> None:
     job = now.runs == JOB or loaded_job() is not None
     with sidebar_part("What runs"):
         menu(
-            "What runs",
             RailsState,
             "source",
             {name: words for name, words in SOURCES.items() if job or name != JOB},
+            label="What runs",
             value=now.runs,
             label_visibility="collapsed",
         )
@@ -249,10 +254,10 @@ def controls() -> None:
             _upload()
         if now.runs == SCENARIO and loaded() is not None:
             menu(
-                "As run on",
                 RailsState,
                 "fabric",
                 FABRICS,
+                label="As run on",
                 help="The fabric whose execution gives the windows.",
             )
         base = _base()
@@ -262,12 +267,9 @@ def controls() -> None:
         st.html('<p class="side">What if</p>')
         _switch()
         slide(
-            "Reconfiguration delay",
             RailsState,
             "delay_ms",
-            DELAYS_MS,
             value=now.switch_ms,
-            words=delay_label,
             take=lambda ms: RailsState.choose(delay_ms=ms, switch=None),
             help="Dark time of a circuit change. Windows at least this long hide it. It begins as you chose it for the "
             f"loaded job, else with {delay_label(USUAL_MS)}.",
@@ -275,30 +277,20 @@ def controls() -> None:
         # Two words beside each other in a narrow sidebar.
         st.html("<style>.st-key-rails_control button { padding: .25rem .5rem; }</style>")
         pick(
-            "Controller",
             RailsState,
             "control",
             CONTROLS,
+            label="Controller",
             at=st.container(key="rails_control"),
             help="on demand: circuits change when the traffic is ready. provisioned: as soon as the traffic "
             "before it has ended.",
         )
         slide(
-            "Link start-up",
             RailsState,
             "link_up_ms",
-            LINK_UPS_MS,
-            words=lambda v: "0" if not v else time(v),
             help="Time until a NIC sees light again, added to the delay of the switch: 3 to 6 s on the authors' testbed.",
         )
-        slide(
-            "Waiting for the switch you accept",
-            RailsState,
-            "limit",
-            LIMITS,
-            words=lambda v: f"{v:g} %",
-            help="Sets the slowest switch that is still acceptable.",
-        )
+        slide(RailsState, "limit", help="Sets the slowest switch that is still acceptable.")
         if now.choices().keys() - {*OF_VIEW}:
             st.button(
                 "Reset what-ifs",
@@ -319,23 +311,22 @@ def _base() -> Job | None:
 
 def _switch() -> None:
     def take(name: str) -> None:
-        delay = {"delay_ms": SWITCHES[name].reconfiguration_ms} if name in SWITCHES else {}
+        delay = {"delay_ms": BY_KEY[name].reconfiguration_ms} if name in BY_KEY else {}
         RailsState.choose(switch=name, **delay)
 
     menu(
-        "Switch (ports)",
         RailsState,
         "switch",
-        {ANY: "by its delay"}
-        | {key: f"{one.name} ({one.radix:,})" for key, one in SWITCHES.items()},
+        {ANY: "by its delay"} | {key: one.title for key, one in BY_KEY.items()},
+        label="Switch (ports)",
         take=take,
         help="Sets the delay. A rail that needs more ports than one such switch has is refused.",
     )
     if RailsState.now().switch != ANY:
         tick(
-            "Split wide rails",
             RailsState,
             "split",
+            label="Split wide rails",
             help="A rail that needs more ports than one switch has uses several; fibres that join them are not "
             "counted.",
         )
@@ -352,9 +343,9 @@ def _degrees(base: Job) -> None:
         if value is None:
             value = RailsState.now().product if name == "gpus" else shown_degree(base, name)
         number(
-            DEGREES[name],
             RailsState,
             name,
+            label=DEGREES[name],
             value=value,
             # A narrow sidebar has room for two short names beside each other.
             at=columns[k % 2] if len(DEGREES[name]) <= 4 else st,
@@ -362,21 +353,14 @@ def _degrees(base: Job) -> None:
             help=_HELP.get(name),
         )
     menu(
-        "Schedule",
         RailsState,
         "schedule",
         ORDERS,
+        label="Schedule",
         value=schedule,
         take=lambda name: RailsState.choose(schedule=name, virtual_stages=None),
     )
-    slide(
-        "NIC of a GPU",
-        RailsState,
-        "nic_gbps",
-        SPEEDS_GBPS,
-        value=now.nic_gbps or base.machine.nic_gbps,
-        words=lambda v: f"{v:g}G",
-    )
+    slide(RailsState, "nic_gbps", label="NIC of a GPU", value=now.nic_gbps or base.machine.nic_gbps)
 
 
 _HELP = {
@@ -416,7 +400,6 @@ def _iteration() -> None:
     if windows.iteration_ms > last_end_ms(windows) + 1e-9:
         return
     number(
-        "Iteration, ms",
         RailsState,
         "iteration_ms",
         step=100.0,

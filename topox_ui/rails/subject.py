@@ -29,7 +29,7 @@ from topox_core.rails.delay import (
 from topox_core.rails.iteration import Rail, RailRun, Window
 from topox_core.rails.measured import WINDOWS, WINDOWS_ITERATION_MS, WINDOWS_PROVENANCE
 from topox_core.rails.presets import degrees_in_words
-from topox_core.rails.technologies import fits
+from topox_core.rails.technologies import BY_KEY, fits
 from topox_core.rails.window_lengths import WindowList
 from topox_core.rails.windows import Phase, strip, traffic_between
 from topox_core.runs.cells import CellsResult, CellsRun
@@ -41,7 +41,6 @@ from topox_ui.rails.state import (
     JOB,
     MEASURED,
     SCENARIO,
-    SWITCHES,
     RailsState,
     last_end_ms,
     preset_of,
@@ -264,7 +263,7 @@ def _control() -> dict[str, Any]:
 
 def switches_needed(servers: int) -> int:
     """Return how many of the chosen switches the rail takes; 0 if none was chosen."""
-    one = SWITCHES.get(RailsState.now().switch)
+    one = BY_KEY.get(RailsState.now().switch)
     return 0 if one is None else fits(one, servers, split=True)
 
 

@@ -8,7 +8,8 @@ from itertools import pairwise
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.model.cluster import SPEEDS_GBPS, Cluster
+from topox_core.model.cluster import Cluster
+from topox_core.model.quantities import SPEEDS_GBPS
 from topox_core.traces.checks import Check, checks_of
 from topox_core.traces.importing import Imported, groups_of, import_run
 from topox_core.traces.recorded.recorded_run import RecordedRun, RunStep, run_of, step_of

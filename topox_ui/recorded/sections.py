@@ -207,10 +207,10 @@ def timeline(found: RecordedStep, theme: Theme) -> None:
     shown = next((fold for fold in folds if first in fold), folds[0])
     if len(folds) > 1:
         menu(
-            "Ranks",
             RecordedState,
             "first_rank",
             {fold[0]: f"Ranks {spans(fold)}" for fold in folds},
+            label="Ranks",
             value=shown[0],
             at=choice,
             label_visibility="collapsed",

@@ -3,11 +3,11 @@
 from collections.abc import Collection
 from typing import Annotated, ClassVar
 
-from topox_core.model.cluster import MAX_PORTS
+from topox_core.model.quantities import DelayMs, Gbps
 from topox_core.schema.fields import setting
-from topox_ui.state.session import Index, PageState, Speed
+from topox_core.traces.source import ImportSettings
+from topox_ui.state.session import Index, NotNegative, PageState, as_in
 
-Amount = Annotated[float, setting(ge=0, le=1e9)]
 _VIEW = ("from_ms", "to_ms")
 
 
@@ -18,15 +18,17 @@ class RecordedState(PageState):
     resets: ClassVar = {"step": _VIEW, "example": ("step", *_VIEW)}
 
     example: bool = False
-    nic_gbps: Speed = 400.0
-    delay_ms: Amount = 1.0
+    nic_gbps: Annotated[float, as_in(ImportSettings, "nic_gbps")] = ImportSettings.nic_gbps
+    delay_ms: DelayMs = 1.0
     step: Annotated[int, setting(ge=-1, le=10**15)] | None = None
-    gpus_per_server: Annotated[int, setting(ge=1, le=MAX_PORTS // 2)] = 1
-    symmetry: bool = False
-    assume_gbps: Speed | None = None
+    gpus_per_server: Annotated[int, as_in(ImportSettings, "gpus_per_server")] = (
+        ImportSettings.gpus_per_server
+    )
+    symmetry: bool = ImportSettings.symmetry
+    assume_gbps: Gbps | None = None
     first_rank: Index = 0
-    from_ms: Amount | None = None
-    to_ms: Amount | None = None
+    from_ms: NotNegative | None = None
+    to_ms: NotNegative | None = None
 
     def local(self) -> Collection[str]:
         """Return what says nothing without the files, which no link carries."""

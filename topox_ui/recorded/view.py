@@ -8,8 +8,7 @@ from topox_core.errors import InputError
 from topox_core.fabrics.comparison.compare import EQUAL, same_time
 from topox_core.figures.iteration.recorded import speed_curve, steps
 from topox_core.figures.palette import Theme
-from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS
-from topox_core.text.numbers import count, delay_label, percent, plural, size, time
+from topox_core.text.numbers import count, percent, plural, size, time
 from topox_core.traces.checks import busy_share
 from topox_ui.answers.clicks import TIMES, speed_clicks
 from topox_ui.recorded.found import RecordedStep, found_of
@@ -65,30 +64,20 @@ def controls(now: Opened) -> None:
     """Draw the sidebar."""
     with sidebar_part("What if"):
         slide(
-            "Network speed",
             RecordedState,
             "nic_gbps",
-            SPEEDS_GBPS,
-            words=lambda v: f"{v:,g}G",
+            label="Network speed",
             help="Of a server, all its ports together. The step is replayed at once, without contention.",
         )
-        slide(
-            "Reconfiguration delay",
-            RecordedState,
-            "delay_ms",
-            DELAYS_MS,
-            words=delay_label,
-            help="Windows at least this long hide a circuit change.",
-        )
+        slide(RecordedState, "delay_ms", help="Windows at least this long hide a circuit change.")
         number(
-            "GPUs per server",
             RecordedState,
             "gpus_per_server",
             step=1,
             help="Neighbouring ranks share a server; their calls take no network and keep their recorded time.",
         )
         if len(now.recordings) == 1:
-            switch("This rank stands for all", RecordedState, "symmetry", help=WHEN)
+            switch(RecordedState, "symmetry", label="This rank stands for all", help=WHEN)
 
 
 def first_screen(found: RecordedStep, now: Opened) -> None:
@@ -183,10 +172,10 @@ def steps_section(found: RecordedStep, theme: Theme) -> None:
     )
     if len(found.steps) > 1:
         menu(
-            "Step",
             RecordedState,
             "step",
             {one.number: f"Step {one.words}" for one in found.steps},
+            label="Step",
             value=found.number,
             at=choice,
             label_visibility="collapsed",
@@ -223,9 +212,9 @@ def speed_section(found: RecordedStep, theme: Theme) -> None:
     if found.imported is None:
         st.warning(as_label(found.refusal), icon="⚠️")
         number(
-            "Take sizes from a speed, Gbit/s",
             RecordedState,
             "assume_gbps",
+            label="Take sizes from a speed, Gbit/s",
             step=100.0,
             placeholder="not taken",
             help="The bytes of a call are computed as the duration of its shortest kernel times this speed.",

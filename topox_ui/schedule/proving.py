@@ -143,7 +143,6 @@ def measure(steps: tuple[EngineStart, ...], elapsed_s: float) -> RunProgress:
     )
 
 
-LIMITS_S = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 WHAT = (
     "Who finds the shortest schedule of this graph, and who can prove it? Four ways run one after another, each alone, on the "
     "same cores and with the same time: <b>list</b> scheduling by rules; <b>HiGHS</b>, a mixed-integer solver; <b>CP-SAT</b>, a "
@@ -183,10 +182,9 @@ def _offer_race(case: Case, left: Sequence[str]) -> None:
     proving = owner.run(PROOF) is not None
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         slide(
-            "Time limit of each engine",
             RaceState,
             "race_s",
-            [one for one in LIMITS_S if one <= server_limits().longest_s],
+            at_most=server_limits().longest_s,
             words=lambda v: f"{short(v)} s",
             width=230,
             help="Each engine may run this long; a proof ends its run sooner. Outcomes are kept for each limit.",

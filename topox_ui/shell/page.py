@@ -188,7 +188,7 @@ def frame(page: Page) -> Theme:
         _draw_what_was_taken()
         progress()
         SIDE.set(st.container())
-        switch("Larger text", Display, "large", help="For a projector: 18 px type.")
+        switch(Display, "large", label="Larger text", help="For a projector: 18 px type.")
     if AWAITED.there:
         _generating()
     if page.needs_graph and loaded() is None:  # the server takes not even the sample

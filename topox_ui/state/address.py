@@ -172,9 +172,10 @@ def read(query: dict[str, str], models: Iterable[type[PageState]]) -> bool:
             check = partial(Scenario.check_on, base=now.cluster)
         fields = [name for name in fields_of(model) if model.prefix + name in given]
         new, dropped = agreeing(new, fields, check)
-        for key in given.keys() - set(wrong):
+        for key in given:
             del refused[key]
-        refused |= {model.prefix + name: f" ({problem})" for name, problem in dropped.items()}
+        wrong |= {model.prefix + name: problem for name, problem in dropped.items()}
+        refused |= {key: problem and f" ({problem})" for key, problem in wrong.items()}
         states()[model.__name__] = new
     if refused:
         names = [f"{key[:40]}={query[key][:40]}{why}" for key, why in refused.items()]

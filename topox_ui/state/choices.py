@@ -5,14 +5,15 @@ from typing import Annotated, ClassVar, Literal
 
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS, USUAL
-from topox_core.schema.fields import fields_of, setting
+from topox_core.model.quantities import SMALL_COUNTS, DelayMs
+from topox_core.schema.fields import setting
 from topox_ui.runs.limits import server_limits
 from topox_ui.state.session import (
     Count,
     Index,
     NotNegative,
     PageState,
-    Ratio,
+    as_in,
 )
 
 
@@ -43,7 +44,16 @@ class ScheduleState(_OfGraph):
 class RaceState(_OfGraph):
     """How long each engine of the race has on Proof."""
 
-    race_s: Annotated[float, setting(ge=0.5, le=300)] = 5.0
+    race_s: Annotated[
+        float,
+        setting(
+            "Time limit of each engine",
+            "s",
+            ge=0.5,
+            le=300,
+            steps=(1.0, 2.0, 5.0, 10.0, 30.0, 60.0),
+        ),
+    ] = 5.0
 
     def check(self) -> None:
         """Raise InputError where an engine would have more time than the server gives."""
@@ -68,10 +78,14 @@ class ContestState(_OfGraph):
 
     fabrics: Annotated[tuple[Fabric, ...], setting(min_length=1)] = USUAL
     fat_tree: Literal["cost", "racks"] = "cost"
-    cost_ratio: Ratio | None = None
-    oversubscription: Ratio = 4.0
-    servers_per_rack: Count | None = None
-    variant: Literal["published", "released"] = "published"
+    cost_ratio: Annotated[float, setting(ge=1, le=1_000)] | None = None
+    oversubscription: Annotated[float, as_in(FabricOptions, "oversubscription")] = 4.0
+    servers_per_rack: (
+        Annotated[Count, setting("Servers per rack", steps=(1, 2, 4, 8, 16, 32, 64))] | None
+    ) = None
+    variant: Annotated[str, as_in(FabricOptions, "topology_variant")] = (
+        FabricOptions.topology_variant
+    )
 
     def without_what_ifs(self) -> "ContestState":
         """Return which fabrics compete, each built as the page begins with it."""
@@ -111,34 +125,57 @@ class GatingState(_OfGraph):
 
     gated: bool = False
     gating: Literal["walk", "dirichlet", "zipf"] = "walk"
-    gating_skew: Annotated[float, setting(ge=1e-3, le=100)] = 1.0
+    gating_skew: Annotated[float, as_in(FabricOptions, "gating_skew")] = FabricOptions.gating_skew
     gating_seed: Annotated[int, setting(ge=0, le=9)] = 0
     gating_iterations: Annotated[int, setting(ge=1, le=50)] = 8
     packet_ports: Index | None = None
-    regional_circuits: Literal["gate", "foreseen", "fixed"] = "gate"
-    reevaluate_ms: Annotated[float, fields_of(FabricOptions)["reevaluate_ms"].limits] = 50.0
-    pause: Literal["all", "changed"] = "all"
+    regional_circuits: Annotated[str, as_in(FabricOptions, "regional_circuits")] = (
+        FabricOptions.regional_circuits
+    )
+    reevaluate_ms: Annotated[float, as_in(FabricOptions, "reevaluate_ms")] = (
+        FabricOptions.reevaluate_ms
+    )
+    pause: Annotated[str, as_in(FabricOptions, "pause")] = FabricOptions.pause
+
+    def check(self) -> None:
+        """Raise InputError where the gating cannot be drawn with its skew."""
+        FabricOptions(gating=self.gating, gating_skew=self.gating_skew)
 
 
 class TopologyState(_OfGraph):
     """Of Fixed circuits: the degree, who lays circuits and for whose traffic, the step in view, two servers with drawn routes."""
 
-    degree: Index | None = None
-    layout_by: Literal["topoopt", "matrix", "graph"] = "topoopt"
+    degree: Annotated[Index, setting("Degree", steps=SMALL_COUNTS)] | None = None
+    layout_by: Annotated[str, as_in(FabricOptions, "layout_by")] = FabricOptions.layout_by
     traffic: Literal["graph", "ring"] = "graph"
     step: Index | None = None
     route_from: Index | None = None
     route_to: Index | None = None
 
 
+# Kinds with an algorithm whose steps are permutations.
+COLLECTIVES = ("all_to_all", "all_reduce", "all_gather", "reduce_scatter")
 MAX_MEMBERS = 64
 
 
 class CollectiveState(_OfGraph):
     """One collective: its kind and size, the delay of a change, and how its ports share the work; None is that of the job."""
 
-    collective: Literal["all_to_all", "all_reduce", "all_gather", "reduce_scatter"] | None = None
-    members: Annotated[int, setting(ge=2, le=MAX_MEMBERS)] | None = None
-    tensor_mb: Annotated[float, setting(gt=0, le=1e6)] | None = None
-    switch_ms: Annotated[float, setting(ge=0, le=3.6e6)] | None = None
+    collective: Annotated[str, setting("Collective", choices=COLLECTIVES)] | None = None
+    members: (
+        Annotated[int, setting("Members", ge=2, le=MAX_MEMBERS, steps=(2, 4, 8, 16, 32, 64))] | None
+    ) = None
+    tensor_mb: (
+        Annotated[
+            float,
+            setting(
+                "Tensor",
+                gt=0,
+                le=1e6,
+                steps=(0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0),
+            ),
+        ]
+        | None
+    ) = None
+    switch_ms: DelayMs | None = None
     collective_way: Literal["together", "one_port", "split"] = "split"

@@ -11,13 +11,14 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.lowering.algorithm_choice import DEFAULT
 from topox_core.model.lowering.collective_steps import ALGORITHMS
 from topox_core.model.lowering_choices import Lowering
+from topox_core.model.quantities import SMALL_COUNTS
 from topox_core.schedule.rcpsp.reduction import ports_on_switch
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.schema.fields import fields_of, setting
 from topox_core.workloads.catalogue import WORKLOADS
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.runs.limits import server_limits
-from topox_ui.state.session import Count, NotNegative, PageState
+from topox_ui.state.session import PageState
 
 # What a link says of a generator: set.servers=32.
 PARAMETER = "set."
@@ -40,30 +41,36 @@ LOWERING = ("rings", "all_reduce_on_network")
 SWITCHES = ("circuits", "share_circuits", "exclusive_devices", "any_port")
 
 
-def _as_in(record: type, *names: str) -> dict[str, Any]:
+def _fields(record: type, *names: str) -> dict[str, Any]:
     """Return choices that take the place of a record's fields: None, or what the record takes."""
-    known = {float: NotNegative, int: Count}
-    fields = [fields_of(record)[name] for name in names]
-    return {one.name: (known.get(one.kind, one.hint) | None, None) for one in fields}
+    return {name: (fields_of(record)[name].hint | None, None) for name in names}
 
 
 # In this order: of choices that do not go together the last one is not taken.
 CHANGED = {
-    **_as_in(Cluster, *CLUSTER),
-    "model": (Literal["physical", "paper"], "physical"),
-    **_as_in(Settings, *SWITCHES),
-    **_as_in(Lowering, *LOWERING),
+    **_fields(Cluster, *CLUSTER),
+    "model": (fields_of(Settings)["model"].hint, Settings.model),
+    **_fields(Settings, *SWITCHES),
+    **_fields(Lowering, *LOWERING),
     **{
         kind: (Annotated[str, setting(choices=of)] | None, None)
         for kind, of in ALGORITHM_WORDS.items()
     },
-    "tick": (Literal["auto", "slot"] | NotNegative | None, None),
+    **_fields(Settings, "tick"),
     "clock": (Literal["continuous", "slots"] | None, None),
-    **_as_in(Settings, "iteration"),
+    **_fields(Settings, "iteration"),
     "switching": (Literal["planned", "provisioned", "fixed"] | None, None),
     "engine": (Literal["auto", "highs", "cpsat", "printed"] | None, None),
-    "time_limit_s": (NotNegative | None, None),
-    "threads": (Annotated[int, setting(ge=1, le=max(2, os.cpu_count() or 1))] | None, None),
+    **_fields(Settings, "time_limit_s"),
+    # Of a record, with as many cores as there are.
+    "threads": (
+        Annotated[
+            int,
+            setting("Cores", ge=1, le=max(2, os.cpu_count() or 1), steps=(*SMALL_COUNTS, 12, 16)),
+        ]
+        | None,
+        None,
+    ),
 }
 
 
@@ -192,18 +199,18 @@ class Scenario(  # type: ignore[misc]
         return {self.source: self.name, **parameters, **what_ifs}
 
     @classmethod
-    def of_query(cls, query: Mapping[str, str]) -> "tuple[Scenario, list[str]]":
-        """Return the scenario of a link, and the keys whose values it cannot have."""
+    def of_query(cls, query: Mapping[str, str]) -> "tuple[Scenario, dict[str, str]]":
+        """Return the scenario of a link, and why not by the keys whose values it cannot have."""
         source = next((kind for kind, known in SOURCES.items() if query.get(kind) in known), "none")
         name = query.get(source, "")
         generator = WORKLOADS[name].parameters if source == "workload" else ()
         known = {source, *(PARAMETER + one.name for one in generator)}
         what_ifs = {key: text for key, text in query.items() if key in CHANGED}
         state, wrong = super().of_query(what_ifs)
-        unknown = [key for key in query if key not in known and key not in CHANGED]
+        unknown = {key: "" for key in query if key not in known and key not in CHANGED}
         parameters = tuple(
             (key.removeprefix(PARAMETER), text)
             for key, text in query.items()
             if key in known and key != source
         )
-        return state.changed(source=source, name=name, parameters=parameters), unknown + wrong
+        return state.changed(source=source, name=name, parameters=parameters), unknown | wrong

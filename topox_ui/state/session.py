@@ -116,8 +116,11 @@ def show_line(line: Line | None) -> None:
 Count = Annotated[int, setting(ge=1, le=1_000_000)]
 Index = Annotated[int, setting(ge=0, le=1_000_000)]
 NotNegative = Annotated[float, setting(ge=0)]
-Speed = Annotated[float, setting(gt=0, le=1e6)]
-Ratio = Annotated[float, setting(ge=1, le=1_000)]
+
+
+def as_in(record: type, name: str) -> Any:
+    """Return what a choice is annotated with that takes the place of a record's field: its range, steps, unit and words."""
+    return fields_of(record)[name].limits
 
 
 def word_of(value: Any) -> str:
@@ -217,15 +220,16 @@ class PageState(msgspec.Struct, frozen=True):
         }
 
     @classmethod
-    def of_query(cls, query: Mapping[str, str]) -> tuple[Self, list[str]]:
-        """Return the state that a link describes, and the keys whose values it cannot have."""
-        chosen, wrong = {}, []
+    def of_query(cls, query: Mapping[str, str]) -> tuple[Self, dict[str, str]]:
+        """Return the state that a link describes, and why not by the keys whose values it cannot have."""
+        chosen, wrong = {}, {}
         for key, word in query.items():
             if cls.owns(key):
                 field = fields_of(cls)[key.removeprefix(cls.prefix)]
                 value = field.value_of(word)
-                if any(problems(field.hint, value)):
-                    wrong.append(key)
+                _, problem = next(problems(field.hint, value), ("", ""))
+                if problem:
+                    wrong[key] = problem
                 else:
                     chosen[field.name] = value
         return cls(**chosen), wrong

@@ -6,20 +6,18 @@ from typing import Any
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.model.cluster import DELAYS_MS, SLOTS_MS, SPEEDS_GBPS, Cluster
+from topox_core.model.cluster import Cluster
 from topox_core.model.lowering.algorithm_choice import DEFAULT, RING_KINDS, algorithms_that_fit
+from topox_core.model.quantities import SMALL_COUNTS
 from topox_core.schedule.settings import Settings
-from topox_core.text.numbers import delay_label, short
+from topox_core.text.numbers import short
 from topox_ui.runs.limits import server_limits
 from topox_ui.state.loading import Loaded, has_what_ifs, reset_what_ifs, scenario
 from topox_ui.state.scenario import AUTO, RINGS_AUTO, Scenario
 from topox_ui.state.widgets import menu, pick, sidebar_part, slide, switch
 
-SWITCHES = (1, 2, 3, 4, 6, 8)
-RINGS = (1, 2, 3, 4, 6, 8)
 CIRCUIT_WORDS = {"continuous": "kept", "per-slot": "may change"}
 MODEL_WORDS = {"physical": "physical", "paper": "as printed"}
-DUPLEX_WORDS = {"full": "full", "half": "half"}
 CLOCK_WORDS = {"continuous": "continuous", "slots": "whole slots"}
 ITERATION_WORDS = {"repeated": "one of many", "first": "the first"}
 SWITCHING_WORDS = {
@@ -47,7 +45,6 @@ ALGORITHM_HELP = (
     "Which server sends what, and when. auto: the fastest on each fabric, tried alone and then in the whole graph. "
     "The others run step by step; each message has its latency and its circuit."
 )
-TIME_LIMITS_S = (5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 
 
 def what_ifs(loaded: Loaded) -> None:
@@ -57,17 +54,16 @@ def what_ifs(loaded: Loaded) -> None:
         delay_and_speed(cluster, settings, ON_CLOCK[settings.on_slots])
         _slide(
             cluster,
-            "Circuit switches",
             "switches",
-            SWITCHES,
+            label="Circuit switches",
             help="Ports per server follow, so that each server has the same number on every switch.",
         )
         ports_slider(cluster, settings)
         pick(
-            "Circuit of a transfer",
             Scenario,
             "circuits",
             CIRCUIT_WORDS,
+            label="Circuit of a transfer",
             value=settings.circuits,
             help="kept: a transfer keeps its circuit until it ends. may change: circuits are chosen "
             "again for each slot, as in the paper's equations, and changes cost no delay.",
@@ -88,22 +84,13 @@ def delay_and_speed(cluster: Cluster, settings: Settings, charged: str) -> None:
     per_slot = settings.circuits == "per-slot"
     _slide(
         cluster,
-        "Reconfiguration delay",
         "reconfiguration_ms",
-        DELAYS_MS,
-        words=delay_label,
         disabled=per_slot,
         help="Changes between slots cost no delay. Let a transfer keep one circuit to charge it."
         if per_slot
         else charged,
     )
-    _slide(
-        cluster,
-        "Port speed",
-        "port_gbps",
-        SPEEDS_GBPS,
-        words=lambda v: f"{v:g}G",
-    )
+    _slide(cluster, "port_gbps")
 
 
 def ports_slider(cluster: Cluster, settings: Settings) -> None:
@@ -113,7 +100,6 @@ def ports_slider(cluster: Cluster, settings: Settings) -> None:
     multiples = [switches * k for k in range(1, max(4, 8 // switches) + 1)]
     _slide(
         cluster,
-        "Ports per server",
         "ports_per_server",
         any_number if settings.any_port else multiples,
         help="Optical ports of one server, spread evenly over the switches.",
@@ -125,10 +111,10 @@ def collectives(loaded: Loaded, settings: Settings, rings_help: str) -> None:
     lowering, free = settings.lowering, settings.free
     printed = settings.model == "paper"
     slide(
-        "Rings of a collective",
         Scenario,
         "rings",
-        RINGS if printed else (RINGS_AUTO, *RINGS),
+        SMALL_COUNTS if printed else (RINGS_AUTO, *SMALL_COUNTS),
+        label="Rings of a collective",
         value=RINGS_AUTO if "rings" in free else lowering.rings,
         words=lambda k: str(k or AUTO),
         help=f"{rings_help} auto: 1, 2, 4 or one per port, whichever is fastest.",
@@ -139,17 +125,17 @@ def collectives(loaded: Loaded, settings: Settings, rings_help: str) -> None:
         names = (DEFAULT, *algorithms_that_fit(kind, there[kind]))
         words = {name: name.replace("_", " ") for name in names} | {DEFAULT: DEFAULT_WORDS[kind]}
         menu(
-            f"{kind.replace('_', '-').capitalize()} by",
             Scenario,
             kind,
             words if printed else {AUTO: AUTO, **words},
+            label=f"{kind.replace('_', '-').capitalize()} by",
             value=fixed.get(kind, AUTO if "algorithm" in free else DEFAULT),
             help=ALGORITHM_HELP,
         )
     switch(
-        "All-reduce on the network",
         Scenario,
         "all_reduce_on_network",
+        label="All-reduce on the network",
         value=lowering.all_reduce_on_network,
         help="Off: all-reduces take no time on the network, as in most rows of TOPO-X Table III.",
     )
@@ -166,13 +152,12 @@ def reset_button() -> None:
         )
 
 
-def _slide(cluster: Cluster, label: str, field: str, steps: Any, **more: Any) -> None:
-    slide(label, Scenario, field, steps, value=getattr(cluster, field), **more)
+def _slide(cluster: Cluster, field: str, steps: Any = (), **more: Any) -> None:
+    slide(Scenario, field, steps, value=getattr(cluster, field), **more)
 
 
 def _more(loaded: Loaded, cluster: Cluster, settings: Settings) -> None:
     pick(
-        "Model",
         Scenario,
         "model",
         MODEL_WORDS,
@@ -181,16 +166,15 @@ def _more(loaded: Loaded, cluster: Cluster, settings: Settings) -> None:
     )
     if settings.circuits == "continuous":
         pick(
-            "Time",
             Scenario,
             "clock",
             CLOCK_WORDS,
+            label="Time",
             value="slots" if settings.on_slots else "continuous",
             help="continuous: nothing is rounded; plans alone use slots. whole slots: every transfer "
             "starts and ends on a slot, as in the paper.",
         )
         pick(
-            "Iteration",
             Scenario,
             "iteration",
             ITERATION_WORDS,
@@ -200,34 +184,26 @@ def _more(loaded: Loaded, cluster: Cluster, settings: Settings) -> None:
         )
     if not settings.on_slots:
         pick(
-            "Switching",
             Scenario,
             "switching",
             SWITCHING_WORDS,
+            label="Switching",
             value=settings.switching,
             help="planned: circuits change by a plan. provisioned: in the order of a profiled iteration. never: they stay fixed.",
         )
-    _slide(
-        cluster,
-        "Slot",
-        "slot_ms",
-        SLOTS_MS,
-        words=lambda v: f"{v:g} ms",
-    )
+    _slide(cluster, "slot_ms")
     pick(
-        "Duplex",
         Scenario,
         "duplex",
-        DUPLEX_WORDS,
         value=cluster.duplex,
         help="full: a port sends and receives at once. half: in + out together fit the ports (eq. 8 as printed).",
     )
     servers = cluster.servers
     _slide(
         cluster,
-        "Circuits per switch",
         "ports_per_switch",
         {max(1, servers // 4), max(1, servers // 2), servers, servers * 2, servers * 4},
+        label="Circuits per switch",
         help="Equation 7 of the model.",
     )
     collectives(
@@ -236,25 +212,28 @@ def _more(loaded: Loaded, cluster: Cluster, settings: Settings) -> None:
         "A ring all-reduce is split over this many rings; fewer where the group has fewer distinct ones.",
     )
 
-    def flip(label: str, field: str, help: str, disabled: bool = False) -> None:
-        switch(label, Scenario, field, value=getattr(settings, field), help=help, disabled=disabled)
-
-    flip(
-        "Devices do one task at a time",
+    switch(
+        Scenario,
         "exclusive_devices",
-        "Off as printed: compute tasks then overlap freely on a device.",
+        label="Devices do one task at a time",
+        value=settings.exclusive_devices,
+        help="Off as printed: compute tasks then overlap freely on a device.",
     )
     stay = settings.circuits == "continuous"
-    flip(
-        "A pair's transfers share a circuit",
+    switch(
+        Scenario,
         "share_circuits",
-        "Eq. 6 as printed: each at full rate. Only with circuits that may change between slots.",
+        label="A pair's transfers share a circuit",
+        value=settings.share_circuits,
+        help="Eq. 6 as printed: each at full rate. Only with circuits that may change between slots.",
         disabled=stay,
     )
-    flip(
-        "A server may use any switch",
+    switch(
+        Scenario,
         "any_port",
-        "Eqs 9 and 10 as printed: at most one port on each switch. Only with circuits that may change between slots.",
+        label="A server may use any switch",
+        value=settings.any_port,
+        help="Eqs 9 and 10 as printed: at most one port on each switch. Only with circuits that may change between slots.",
         disabled=stay,
     )
 
@@ -269,31 +248,29 @@ def shown_values(loaded: Loaded) -> tuple[Cluster, Settings]:
 
 def engine_choice() -> None:
     """Offer which exact engine proves, for how long and on how many cores."""
-    longest_s = server_limits().longest_s
     settings = scenario().settings()
     menu(
-        "Exact engine",
         Scenario,
         "engine",
         ENGINE_WORDS,
+        label="Exact engine",
         value=settings.engine,
         help="The list scheduler answers every slider; this engine proves. auto: CP-SAT and the local search side by "
         "side, HiGHS with them from the third core on. HiGHS alone proves on slots only. The printed MIP is for small graphs.",
     )
     slide(
-        "Time limit",
         Scenario,
         "time_limit_s",
-        [one for one in TIME_LIMITS_S if one <= longest_s] or [longest_s],
+        at_most=server_limits().longest_s,
         value=settings.time_limit_s,
+        help=None,
         words=lambda v: f"{short(v)} s" if v < 120 else f"{short(v / 60)} min",
     )
     cores = os.cpu_count() or 1
     slide(
-        "Cores",
         Scenario,
         "threads",
-        [n for n in (1, 2, 3, 4, 6, 8, 12, 16) if n <= max(2, cores)],
+        at_most=max(2, cores),
         value=settings.threads,
         help=f"How many cores a solve may use; this machine has {cores}.",
     )

@@ -18,8 +18,9 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from topox_core.figures.iteration.lanes import Lanes
-from topox_core.schema.fields import Field, fields_of
+from topox_core.schema.fields import Field, field_of, fields_of
 from topox_core.text.glossary import label_help
+from topox_core.text.numbers import capitalised, delay_label
 from topox_ui.state.address import keep_address
 from topox_ui.state.loading import choose_what_if
 from topox_ui.state.scenario import Scenario
@@ -48,11 +49,11 @@ _SHOWN = Passing[dict[str, _Shown]]("controls")
 
 def control(
     kind: str,
-    label: str,
     model: type[PageState],
     field: str,
     options: Options | None = None,
     *,
+    label: str = "",
     value: Any = None,
     take: Take | None = None,
     **more: Any,
@@ -61,6 +62,8 @@ def control(
 
     Parameters
     ----------
+    label, help, options
+        By default the field's title, its description, and the words that it may be.
     value
         What to show in place of the field: where that is None the value of the file, say. Where it
         is none of the options, the first of them is shown.
@@ -69,9 +72,15 @@ def control(
         chosen = choose_what_if if model is Scenario else model.choose
         take = lambda value: chosen(**{field: value})  # noqa: E731
     shown = getattr(model.now(), field) if value is None else value
+    # A control of no field, such as one that only adds something, says all itself.
+    said = fields_of(model).get(field) or field_of(str)
+    more = {"help": said.description and f"{capitalised(said.description)}."} | more
+    options = options if options is not None else said.choices or None
     if options and not isinstance(shown, tuple) and shown not in options:
         shown = next(iter(options))
-    return bound(kind, label, _place(model, field), shown, take, options=options, **more)
+    return bound(
+        kind, label or said.title, _place(model, field), shown, take, options=options, **more
+    )
 
 
 def bound(
@@ -173,28 +182,40 @@ def sidebar_part(title: str) -> Iterator[None]:
         yield
 
 
+# How a slider writes a value that is counted in a unit.
+UNIT_WORDS: Mapping[str, Callable[[Any], str]] = {
+    "Gbit/s": "{:g}G".format,
+    "ms": delay_label,
+    "us": "{:g} µs".format,
+    "%": "{:g} %".format,
+}
+
+
 def slide(
-    label: str,
     model: type[PageState],
     field: str,
-    steps: Iterable[Any],
+    steps: Iterable[Any] = (),
     *,
     value: Any = None,
-    words: Callable[[Any], str] = str,
+    words: Callable[[Any], str] | None = None,
+    at_most: float = math.inf,
     **more: Any,
 ) -> Any:
-    """Draw a slider over steps, the value among them; of steps with the same words one is left."""
+    """Draw a slider over steps, the value among them; of steps with the same words one is left.
+
+    Steps up to ``at_most`` and words are by default those of the field and of its unit.
+    """
     now = getattr(model.now(), field) if value is None else value
-    steps = tuple(steps)
+    said = fields_of(model)[field]
+    steps = tuple(steps) or [one for one in said.steps if one <= at_most]
+    words = words or UNIT_WORDS.get(said.unit, str)
     shown = _all_shown().get(_place(model, field))
     before = shown.options if shown else ()
     # A value between the steps stays one when it is left: a slider with other steps loses the focus.
     between = [one for one in before if one not in steps]
     kept = between if len(between) == 1 and isinstance(between[0], type(now)) else []
     steps = sorted({words(step): step for step in (*kept, *steps, now)}.values())
-    return control(
-        "select_slider", label, model, field, value=now, options=steps, words=words, **more
-    )
+    return control("select_slider", model, field, value=now, options=steps, words=words, **more)
 
 
 # A choice of one among a few side by side, of one among many, of yes or no, and a box to tick.
@@ -213,21 +234,22 @@ def section(
 ) -> None:
     """Draw the choice of a section, the state's ``see``, and the section; ``draws`` has what draws each that there is."""
     there = {name: title for name, title in words.items() if name in draws}
-    draws[pick(label, model, "see", there, label_visibility="collapsed", **more)]()
+    draws[pick(model, "see", there, label=label, label_visibility="collapsed", **more)]()
 
 
-def number(label: str, model: type[PageState], field: str, **more: Any) -> Any:
-    """Draw a field for a number from the least to the most that the state's field may be."""
-    return control(
-        "number_input", label, model, field, **number_limits(fields_of(model)[field]) | more
-    )
+def number(model: type[PageState], field: str, **more: Any) -> Any:
+    """Draw a field for a number from the least to the most that the state's field may be, its unit in the label."""
+    said = fields_of(model)[field]
+    label = f"{said.title}, {said.unit}" if said.unit else said.title
+    return control("number_input", model, field, **{"label": label} | number_limits(said) | more)
 
 
 def number_limits(field: Field) -> dict[str, Any]:
     """Return the least and the most that a number's field may be, as a control takes them."""
     kind, limits = field.alternatives[0]
     least = limits.gt if limits.ge is None else limits.ge
-    return {"min_value": kind(least), "max_value": kind(limits.le)}
+    ends = {"min_value": least, "max_value": limits.le}
+    return {name: None if end is None else kind(end) for name, end in ends.items()}
 
 
 STEPS = 400
@@ -257,9 +279,9 @@ def stretch_in_view(
     digits = max(0, math.ceil(-math.log10(step)))
     control(
         "slider",
-        "Time window",
         model,
         fields[0],
+        label="Time window",
         value=view,
         min_value=0.0,
         max_value=whole_ms,
@@ -287,6 +309,12 @@ def servers_in_view(
     now = getattr(model.now(), field)
     shown = (first if now is None else now) // most * most
     chosen = menu(
-        "Servers in view", model, field, groups, value=shown, label_visibility="collapsed", **more
+        model,
+        field,
+        groups,
+        label="Servers in view",
+        value=shown,
+        label_visibility="collapsed",
+        **more,
     )
     return lanes.showing(chosen, chosen + most - 1)

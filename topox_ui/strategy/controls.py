@@ -8,7 +8,7 @@ import streamlit as st
 
 from topox_core.errors import InputError, one_line
 from topox_core.fabrics.registry import FABRICS
-from topox_core.model.cluster import DELAYS_MS, SPEEDS_GBPS, Cluster
+from topox_core.model.cluster import Cluster
 from topox_core.runs.run import FunctionRun, RunProgress, Stop
 from topox_core.strategy.co_optimisation import CoProgress
 from topox_core.strategy.fabric_table import StrategyTable, strategy_table
@@ -19,7 +19,7 @@ from topox_core.strategy.search.evaluator import FastEvaluator, non_blocking
 from topox_core.strategy.search.moves import MoveProgress, SearchSettings
 from topox_core.strategy.search.search import Alternated, SearchResult, search, search_circuits
 from topox_core.strategy.strategy import Placement, Strategy, load_strategy
-from topox_core.text.numbers import delay_label, time
+from topox_core.text.numbers import time
 from topox_core.training.job import Job
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.shell.charts import as_label, button, escape, file_box, quiet
@@ -127,9 +127,6 @@ def measure(steps: tuple[MoveProgress | CoProgress, ...], elapsed_s: float) -> R
 
 
 SERVERS = (2, 4, 8, 16, 32, 64, 128, 256, 512)
-BUDGETS = (0, 100, 300, 1_000, 3_000, 10_000, 30_000)
-PORTS = (1, 2, 4, 6, 8)
-ON_FABRIC_BUDGETS = (0, 10, 30, 100, 300, 1_000)
 NETWORKS = {"switch": "one switch", "circuits": "circuits", "fabric": "a fabric"}
 UPLOAD = "w_strategy_file"
 WAYS = {"search": "operators", "plans": "plans"}
@@ -143,26 +140,26 @@ def pick_model() -> tuple[Model, str, int]:
             name: name for name in MODELS
         }
         name = menu(
-            "Model", StrategyState, "model", names, value=now.of, label_visibility="collapsed"
+            StrategyState, "model", names, label="Model", value=now.of, label_visibility="collapsed"
         )
         model = MODELS[name] if job is None or name != LOADED else _model_of(job)
         quiet(f"{escape(model.meaning)}")
         way = "plans" if name == LOADED else "search"
         if model.shape is not None and name != LOADED:
             way = pick(
-                "Split",
                 StrategyState,
                 "way",
                 WAYS,
+                label="Split",
                 value=now.way or "plans",
                 help="plans: ranks all TP x PP x DP x CP x EP and microbatches that fit the memory. "
                 "operators: searches a split for each operator.",
             )
         servers = slide(
-            "Servers",
             StrategyState,
             "servers",
             {*SERVERS, model.servers},
+            label="Servers",
             value=now.servers or model.servers,
         )
     return model, way, servers
@@ -179,53 +176,49 @@ def _model_of(job: Job) -> Model:
 
 def pick_search(graph: OperatorGraph, servers: int) -> Search:
     """Draw the search's choices in the sidebar; raises InputError where an imported strategy does not suit the model."""
-    fabric, beside, delay_ms, budgets = "", (), 0.0, ("budget", BUDGETS)
+    fabric, beside, delay_ms, tried = "", (), 0.0, "budget"
     with sidebar():
-        ports = slide("Ports per server", StrategyState, "ports", PORTS)
-        speed = slide(
-            "Port speed", StrategyState, "port_gbps", SPEEDS_GBPS, words=lambda v: f"{v:g}G"
-        )
+        ports = slide(StrategyState, "ports")
+        speed = slide(StrategyState, "port_gbps")
         network = pick(
-            "Network",
             StrategyState,
             "network",
             NETWORKS,
+            label="Network",
             help="one switch: only the ports of a server limit it. circuits: fixed before the "
             "job and searched again as the strategy changes (TopoOpt's two searches in turn). a fabric: judged on the fabric "
             "that will run it, by the times of Compare.",
         )
         if network == "fabric":
-            fabric = menu("Judged on", StrategyState, "fabric", FABRICS)
+            fabric = menu(StrategyState, "fabric", FABRICS, label="Judged on")
             beside = control(
                 "pills",
-                "Beside",
                 StrategyState,
                 "beside",
+                label="Beside",
                 options=FABRICS,
                 selection_mode="multi",
                 help="Each gets a search of its own; the table then has every strategy on every fabric.",
             )
-            delay_ms = slide(
-                "Reconfiguration delay", StrategyState, "delay_ms", DELAYS_MS, words=delay_label
-            )
-            budgets = ("proposals", ON_FABRIC_BUDGETS)
-        budget = slide("Strategies to try", StrategyState, *budgets, words=lambda v: f"{v:,}")
+            delay_ms = slide(StrategyState, "delay_ms")
+            tried = "proposals"
+        budget = slide(StrategyState, tried, words=lambda v: f"{v:,}")
         with st.expander("More choices", key="more_search", type="compact"):
             memory = StrategyState.now().memory_gb
             memory = number(
-                "Memory of a GPU, GB",
                 StrategyState,
                 "memory_gb",
+                label="Memory of a GPU, GB",
                 value=float(graph.memory_gb) if memory is None else memory,
                 step=8.0,
             )
             alpha = number(
-                "alpha",
                 StrategyState,
                 "alpha",
+                label="alpha",
                 help="A strategy dT ms slower is taken with probability exp(-alpha dT).",
             )
-            seed = number("Seed", StrategyState, "seed", step=1)
+            seed = number(StrategyState, "seed", step=1)
     fixed, start = _imported(graph, servers)
     if start is not None and network == "circuits":
         raise InputError("can only stay fixed in a search on circuits", file="imported strategy")
@@ -266,9 +259,9 @@ def import_box() -> None:
             name = as_label(one_line(known[1], 40))
             button(f"Leave out {name}", "drop_strategy", "close", OWN_STRATEGY.pop)
         pick(
-            "Its operators",
             StrategyState,
             "import_as",
             {"fixed": "stay fixed", "start": "are the start"},
+            label="Its operators",
             help="A file may name only some operators. Fixed: the search does not change them.",
         )

@@ -4,18 +4,19 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from msgspec.structs import replace
 
+from topox_core.model.quantities import DelayMs, Gbps
 from topox_core.schema.fields import setting
 from topox_core.strategy.models import MODELS
-from topox_core.training.machine import MACHINES
+from topox_core.strategy.search.moves import SearchSettings
+from topox_core.training.machine import MACHINES, Machine
 from topox_ui.state.choices import Fabric
 from topox_ui.state.loading import own_job
-from topox_ui.state.session import Count, Index, Lasting, NotNegative, PageState, Speed
+from topox_ui.state.session import Count, Index, Lasting, PageState, as_in
 
 # The training job that is loaded, as a model, and what the page opens with where there is none.
 LOADED, FIRST = "loaded", "candle-16"  # the search wins on it
 # The contents and the name of the strategy file that the reader brought.
 OWN_STRATEGY = Lasting[tuple[bytes, str]]("strategy_file")
-
 Memory = Annotated[float, setting(ge=0, le=10_000)]
 
 
@@ -39,23 +40,25 @@ class StrategyState(PageState):
     way: Literal["search", "plans"] | None = None
     servers: Annotated[int, setting(ge=1, le=65_536)] | None = None
 
-    ports: Annotated[int, setting(ge=1, le=64)] = 4
-    port_gbps: Speed = 100.0
+    ports: Annotated[int, setting("Ports per server", ge=1, le=64, steps=(1, 2, 4, 6, 8))] = 4
+    port_gbps: Gbps = 100.0
     network: Literal["switch", "circuits", "fabric"] = "switch"
     fabric: Fabric = "scheduled"
     beside: tuple[Fabric, ...] = ("static",)
-    delay_ms: NotNegative = 0.01
-    proposals: Index = 100
-    budget: Index = 1_000
+    delay_ms: DelayMs = 0.01
+    proposals: Annotated[
+        int, as_in(SearchSettings, "proposals"), setting(steps=(0, 10, 30, 100, 300, 1_000))
+    ] = 100
+    budget: Annotated[int, as_in(SearchSettings, "proposals")] = SearchSettings.proposals
     memory_gb: Memory | None = None
-    alpha: Annotated[float, setting(ge=0, le=1e6)] = 1.0
-    seed: Index = 0
+    alpha: Annotated[float, as_in(SearchSettings, "alpha")] = SearchSettings.alpha
+    seed: Annotated[int, as_in(SearchSettings, "seed")] = SearchSettings.seed
     import_as: Literal["fixed", "start"] = "fixed"
 
     machine: Annotated[str, setting(choices=MACHINES)] | None = None
-    gpus: Count | None = None
+    gpus: Annotated[int, as_in(Machine, "gpus_per_server")] | None = None
     gpu_memory_gb: Memory | None = None
-    gpu_gbps: Speed | None = None
+    gpu_gbps: Annotated[float, as_in(Machine, "nic_gbps")] | None = None
     batch: Count | None = None
     plan: Index = 0
 

@@ -53,33 +53,29 @@ def pick_machine(model: Model) -> tuple[Machine, int]:
         machines = MACHINES if job is None else {**MACHINES, job.machine.name: job.machine}
         titles = {name: one.title for name, one in machines.items()}
         first = "h100" if job is None else job.machine.name
-        known = machines[menu("GPUs", StrategyState, "machine", titles, value=now.machine or first)]
+        known = machines[
+            menu(StrategyState, "machine", titles, label="GPUs", value=now.machine or first)
+        ]
         gpus = slide(
-            "GPUs per server",
-            StrategyState,
-            "gpus",
-            (1, 2, 4, 8, 16),
-            value=now.gpus or known.gpus_per_server,
+            StrategyState, "gpus", (1, 2, 4, 8, 16), value=now.gpus or known.gpus_per_server
         )
         memory = number(
-            "Memory of a GPU, GB",
             StrategyState,
             "gpu_memory_gb",
+            label="Memory of a GPU, GB",
             value=known.memory_gb if now.gpu_memory_gb is None else now.gpu_memory_gb,
             step=8.0,
         )
         speed = slide(
-            "Network of a GPU",
             StrategyState,
             "gpu_gbps",
-            (100.0, 200.0, 400.0, 800.0, 1600.0),
+            label="Network of a GPU",
             value=now.gpu_gbps or known.nic_gbps,
-            words=lambda v: f"{v:g}G",
         )
         batch = number(
-            "Sequences per iteration",
             StrategyState,
             "batch",
+            label="Sequences per iteration",
             value=now.batch or model.batch,
             step=1,
         )
@@ -160,10 +156,10 @@ def plans_view(model: Model, machine: Machine, batch: int, servers: int, theme: 
     names = [plan_word(one) for one in plans.ranked]
     with st.container(horizontal=True, vertical_alignment="bottom", key="plan_actions"):
         at = menu(
-            "Plan",
             StrategyState,
             "plan",
             {k: f"{k + 1}. {name}" for k, name in enumerate(names)},
+            label="Plan",
             width=320,
             label_visibility="collapsed",
         )

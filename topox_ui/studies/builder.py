@@ -47,9 +47,9 @@ def field(kind: str, label: str, name: str, value: Any, change: Change, **more: 
     """Draw a control of one part of the study's record."""
     control(
         kind,
-        label,
         StudiesState,
         f"build_{name}",
+        label=label,
         value=value,
         take=partial(apply_change, change),
         **more,
@@ -72,10 +72,10 @@ def axis_row(place: int, axis: Axis) -> None:
         if key.numeric:
             forms = FORMS | ({"replicates": "drawn seeds"} if key.name == SEED else {})
             menu(
-                f"How, axis {place + 1}",
                 StudiesState,
                 f"build_form_{place}",
                 forms,
+                label=f"How, axis {place + 1}",
                 value=axis.form,
                 take=partial(apply_change, partial(_other_form, place, axis)),
                 at=form,
@@ -296,10 +296,10 @@ def builder(now: Asked) -> None:
         taken = {*study.fixed, *(one.key.name for one in study.axes)}
         free = {k: f"{key.words} ({k})" for k, key in study.keys.items() if k not in taken}
         menu(
-            "Add an axis",
             StudiesState,
             "build_new_axis",
             {"": "Add an axis …"} | free,
+            label="Add an axis",
             value="",
             take=lambda name: apply_change(partial(_add_axis, study), name) if name else None,
             label_visibility="collapsed",
@@ -324,10 +324,10 @@ def _subject(study: Study, record: dict[str, Any]) -> None:
     if kind not in options:
         options = {kind: SUBJECTS[kind]} | options
     menu(
-        "Subject",
         StudiesState,
         "build_subject",
         options,
+        label="Subject",
         value=kind,
         take=partial(apply_change, _other_subject),
         help="Axes that the new subject does not have are removed.",
@@ -336,10 +336,10 @@ def _subject(study: Study, record: dict[str, Any]) -> None:
     if kind in NAMED and not ("name" in values and kind == "rails"):
         key, names = NAMED[kind]
         menu(
-            {"network": "Network", "rails": "Preset"}.get(kind, "Which one"),
             StudiesState,
             "build_which",
             list(names),
+            label={"network": "Network", "rails": "Preset"}.get(kind, "Which one"),
             value=values.get(key, next(iter(names))),
             words=lambda name: str(NETWORKS.get(name, name)),
             take=partial(apply_change, partial(_which, kind)),
@@ -375,10 +375,10 @@ def _drop_unknown(record: dict[str, Any]) -> None:
 def _design(study: Study) -> None:
     design = study.design
     menu(
-        "Design",
         StudiesState,
         "build_design",
         {kind: words for kind, words in KIND_WORDS.items() if kind != "listed" or design.listed},
+        label="Design",
         value=design.kind,
         take=partial(apply_change, _other_design),
     )

@@ -295,12 +295,12 @@ def lines_section(view: View, theme: Theme, running: bool = False) -> None:
     options = ["none", *usual]
     each = view.chosen("each", options, 1)
     left, right = st.columns(2)
-    menu("Along", StudiesState, "along", titles, value=along, at=left)
+    menu(StudiesState, "along", titles, label="Along", value=along, at=left)
     menu(
-        "A line for each",
         StudiesState,
         "each",
         {"none": "one line"} | {key: titles[key] for key in usual},
+        label="A line for each",
         value=each,
         at=right,
     )

@@ -56,20 +56,20 @@ def controls(view: View) -> None:
     """Draw the sidebar: the measure, the map's axes, and a value for each other axis."""
     with sidebar_part("Show"):
         names = {name: MEASURES[name].words for name in view.measures}
-        menu("Measure", StudiesState, "measure", names, value=view.measure)
+        menu(StudiesState, "measure", names, label="Measure", value=view.measure)
         if view.rivals:
             rivals = {"": "as it is"} | {
                 name: f"against {FABRICS.get(name, name)}" for name in view.rivals
             }
-            menu("Compared", StudiesState, "against", rivals, value=view.against)
+            menu(StudiesState, "against", rivals, label="Compared", value=view.against)
         if alone(view.result):
             return  # each axis stands at its base while another one moves
         used: list[str] = []
         if len(view.map_axes) > 1:
             titles = {key: axis_words(view.key(key)) for key in view.map_axes}
-            menu("Across", StudiesState, "across", titles, value=view.across)
+            menu(StudiesState, "across", titles, label="Across", value=view.across)
             rest = {key: words for key, words in titles.items() if key != view.across}
-            menu("Up", StudiesState, "up", rest, value=view.up)
+            menu(StudiesState, "up", rest, label="Up", value=view.up)
             used = [view.across, view.up]
         _front_menus(view)
         for key, value in view.at(used).items():
@@ -84,9 +84,9 @@ def _front_menus(view: View) -> None:
         return
     with st.expander("Measures of the front", key="front_menus", type="compact"):
         words = {name: MEASURES[name].words for name in names}
-        menu("To the right", StudiesState, "cloud_x", words, value=view.cloud[0])
+        menu(StudiesState, "cloud_x", words, label="To the right", value=view.cloud[0])
         rest = {name: text for name, text in words.items() if name != view.cloud[0]}
-        menu("Upwards", StudiesState, "cloud_y", rest, value=view.cloud[1])
+        menu(StudiesState, "cloud_y", rest, label="Upwards", value=view.cloud[1])
 
 
 def _value_slider(view: View, key: str, value: Value) -> None:
@@ -101,16 +101,16 @@ def _value_slider(view: View, key: str, value: Value) -> None:
     field = f"at_{key.replace('.', '_')}"
     if words.numeric and len(set(positions.values())) == len(positions):
         slide(
-            words.words,
             StudiesState,
             field,
             list(positions),
+            label=words.words,
             value=now,
             words=positions.__getitem__,
             take=take,
         )
     else:
-        menu(words.words, StudiesState, field, positions, value=now, take=take)
+        menu(StudiesState, field, positions, label=words.words, value=now, take=take)
 
 
 def parallel_section(view: View, held: Mapping[str, Any], theme: Theme) -> None:
@@ -217,9 +217,9 @@ def _range_slider(number: int, one: Upright, name: str, chosen: tuple[float, flo
 
     control(
         "select_slider",
-        one.title,
         StudiesState,
         f"range_{number}",
+        label=one.title,
         value=(within[0], within[-1]),
         options=steps,
         words=words,

@@ -173,7 +173,6 @@ def _iteration_ms(case: Case) -> tuple[float | None, float | None]:
     return runs["static"].iteration_ms, searched and searched.iteration_ms
 
 
-DEGREES = (1, 2, 3, 4, 6, 8)
 LAID_BY = {"topoopt": "TopoOpt", "matrix": "bytes", "graph": "graph"}
 TRAFFIC = {"graph": "this job", "ring": "all-reduce"}
 
@@ -207,10 +206,8 @@ def degree_of(case: Case) -> int:
 def degree_slider(case: Case) -> None:
     """Draw the choice of the degree."""
     slide(
-        "Degree",
         TopologyState,
         "degree",
-        DEGREES,
         value=degree_of(case),
         help="Circuits out of and into each server. The other pages use the cluster's ports per server, "
         f"{case.cluster.ports_per_server}.",
@@ -222,25 +219,25 @@ def controls(case: Case) -> None:
     with sidebar_part("What if"):
         degree_slider(case)
         pick(
-            "Circuits laid by",
             TopologyState,
             "layout_by",
             LAID_BY,
+            label="Circuits laid by",
             help="TopologyFinder; the bytes between servers alone; or a search that simulates the iteration "
             "of the loaded task graph (after DELTA, built from its abstract).",
         )
         pick(
-            "Algorithm",
             ContestState,
             "variant",
             VARIANTS,
+            label="Algorithm",
             help="TopoOpt (NSDI 2023) as printed in the paper, or as in the code published with it.",
         )
         pick(
-            "Traffic",
             TopologyState,
             "traffic",
             TRAFFIC,
+            label="Traffic",
             help="Of the loaded task graph, or of one all-reduce over all servers: the textbook case.",
         )
 

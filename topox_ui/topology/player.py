@@ -127,9 +127,9 @@ def _buttons(at: int, last: int) -> None:
     if last:
         control(
             "slider",
-            "Step",
             TopologyState,
             "step",
+            label="Step",
             value=at,
             at=row,
             min_value=0,
@@ -146,10 +146,10 @@ def _route(laid: LaidTopology) -> tuple[tuple[int, ...], ...]:
     row = st.container(horizontal=True, vertical_alignment="center")
     a, b = (
         menu(
-            word.capitalize(),
             TopologyState,
             f"route_{word}",
             {None: empty} | {s: f"{word} S{s}" for s in range(n)},
+            label=word.capitalize(),
             at=row,
             label_visibility="collapsed",
             width=160,

@@ -19,7 +19,6 @@ from topox_core.fabrics.fixed.layout_search import LayoutAnswer, layout_by_matri
 from topox_core.fabrics.fixed.static import graph_layout
 from topox_core.figures.networks.topology import steps_on_ports
 from topox_core.figures.palette import Theme
-from topox_core.model.cluster import DELAYS_MS
 from topox_core.model.execution import Layout
 from topox_core.model.transfer_graph import transfer_ms
 from topox_core.text.choices import kind_words
@@ -49,7 +48,7 @@ from topox_ui.shell.charts import (
     show_input_errors,
     when_opened,
 )
-from topox_ui.state.choices import MAX_MEMBERS, CollectiveState, TopologyState
+from topox_ui.state.choices import COLLECTIVES, MAX_MEMBERS, CollectiveState, TopologyState
 from topox_ui.state.loading import Loaded, cluster_words, scenario
 from topox_ui.state.widgets import menu, pick, sidebar_part, slide
 from topox_ui.topology.laying import (
@@ -150,10 +149,6 @@ def _circuits(layout: Layout) -> None:
     )
 
 
-# Kinds with an algorithm whose steps are permutations.
-COLLECTIVES = ("all_to_all", "all_reduce", "all_gather", "reduce_scatter")
-MEMBERS = (2, 4, 8, 16, 32, 64)
-MEGABYTES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 MAX_PORTS, MAX_COLOURS = 16, 8
 KICKER = "One collective"
 NOT_SO = "This collective <b>cannot run</b> this way. Change it, or the ports on the left."
@@ -213,30 +208,25 @@ def inside_one_collective(loaded: Loaded, case: Case, theme: Theme) -> None:
     top, now = st.container(), chosen_tensor(case)
     first, second, third, fourth = st.columns(4)
     menu(
-        "Collective",
         CollectiveState,
         "collective",
         {k: kind_words(k) for k in COLLECTIVES},
         value=now.kind,
         at=first,
     )
-    slide("Members", CollectiveState, "members", MEMBERS, value=now.members, at=second)
+    slide(CollectiveState, "members", value=now.members, at=second)
     slide(
-        "Tensor",
         CollectiveState,
         "tensor_mb",
-        MEGABYTES,
         value=now.megabytes,
         words=lambda megabytes: size(1e6 * megabytes),
         at=third,
     )
     slide(
-        "Delay",
         CollectiveState,
         "switch_ms",
-        DELAYS_MS,
+        label="Delay",
         value=_delay_ms(case),
-        words=delay_label,
         at=fourth,
         help="Of one circuit change. Default: the delay of the cluster.",
     )
@@ -262,7 +252,7 @@ def inside_one_collective(loaded: Loaded, case: Case, theme: Theme) -> None:
             "no change" if rings_ms is not None else "this kind has none",
         ),
     )
-    pick("Ports", CollectiveState, "collective_way", WAYS, label_visibility="collapsed")
+    pick(CollectiveState, "collective_way", WAYS, label="Ports", label_visibility="collapsed")
     chosen = CollectiveState.now().collective_way
     way = ways[chosen]
     chart(

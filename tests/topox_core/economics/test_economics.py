@@ -430,7 +430,7 @@ def test_a_file_may_name_a_few_parts_only() -> None:
         ),
         ({"parts": {}}, "field parts: must be a list"),
         ({"parts": [], "based_on": "list"}, "field based_on: must be one of"),
-        ({"parts": [], "port_gbps": 0.0}, "field port_gbps: must be greater than 0"),
+        ({"parts": [], "port_gbps": 0.0}, "field port_gbps: must be from 1e-06 to 1e+12"),
         ({"parts": [], "version": 2}, "field version"),
         ({"parts": [], "colour": 1}, "field colour: unknown key"),
         ({"parts": [], "format": "topox-cluster"}, "field format"),

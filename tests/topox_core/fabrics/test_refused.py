@@ -64,7 +64,7 @@ def parts(word: str) -> Callable[[], object]:
         ),
         (on("fat_tree", servers_per_rack=-1), "field servers_per_rack: must be from 0"),
         (on("fat_tree", servers_per_rack=1.5), "field servers_per_rack: must be a whole number"),
-        (on("fat_tree", equivalent_gbps=0.0), "field equivalent_gbps: must be greater than 0"),
+        (on("fat_tree", equivalent_gbps=0.0), "field equivalent_gbps: must be from 1e-06 to 1e+12"),
         (on("fat_tree", equivalent_gbps=float("inf")), "field equivalent_gbps: must be"),
         *(
             (on(name, UNEVEN), "field ports_per_server: must be a multiple of switches (2)")

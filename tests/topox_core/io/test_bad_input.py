@@ -545,7 +545,7 @@ def test_any_cluster_survives_its_file(cluster: Cluster) -> None:
             cluster_bytes(port_gbps=float("inf")),
             "field port_gbps: must be a finite number (got inf)",
         ),
-        (cluster_bytes(port_gbps=0), "field port_gbps: must be greater than 0 (got 0)"),
+        (cluster_bytes(port_gbps=0), "field port_gbps: must be from 1e-06 to 1e+12 (got 0)"),
         (cluster_bytes(slot_ms=None), "field slot_ms: must be a number (got None)"),
         (cluster_bytes(latency_us=-1), "field latency_us: must be at least 0 (got -1)"),
         (

@@ -11,7 +11,8 @@ from hypothesis import given, strategies as st
 from tests.refusal import refusal
 from topox_core.io.cluster_file import load_cluster, read_cluster
 from topox_core.io.foreign.infragraph import dump_infragraph
-from topox_core.model.cluster import DUPLEXES, Cluster, one_port_a_switch
+from topox_core.model.cluster import Cluster, one_port_a_switch
+from topox_core.schema.fields import fields_of
 
 HOST = {
     "name": "box",
@@ -131,7 +132,7 @@ def clusters():
         port_gbps=st.floats(1e-3, 1e6),
         slot_ms=st.floats(1e-3, 1e3),
         reconfiguration_ms=st.floats(0, 1e6),
-        duplex=st.sampled_from(DUPLEXES),
+        duplex=st.sampled_from(fields_of(Cluster)["duplex"].choices),
         latency_us=st.integers(0, 10**6).map(float),
         devices_per_server=st.integers(1, 16),
         name=st.sampled_from(["", "8 servers", "x: [y] é", "- a"]),

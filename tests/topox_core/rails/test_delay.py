@@ -230,7 +230,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "settings, field link_up_ms: must be a finite number (got nan)": lambda: simulate(
         chain(1.0, 2.0), Rail(link_up_ms=float("nan"))
     ),
-    "settings, field nic_gbps: must be greater than 0 (got 0)": lambda: simulate(
+    "settings, field nic_gbps: must be from 1e-06 to 1e+12 (got 0)": lambda: simulate(
         chain(1.0, 2.0), Rail(nic_gbps=0.0)
     ),
     "settings, field nic_ports: must be at least 1 (got 0)": lambda: simulate(

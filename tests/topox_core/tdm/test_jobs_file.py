@@ -196,7 +196,7 @@ def test_a_mistake_in_a_job_is_named(jobs: list[Any], line: str) -> None:
         ),
         (
             {"network": NETWORK | {"port_gbps": 0}},
-            "network, field port_gbps: must be greater than 0 (got 0)",
+            "network, field port_gbps: must be from 1e-06 to 1e+12 (got 0)",
         ),
         (
             {"network": NETWORK | {"reconfiguration_ms": -1}},
@@ -371,7 +371,7 @@ def test_no_pod_holds_more_gpus_than_it_has() -> None:
         ),
         (
             {"port_gbps": -1.0},
-            "settings, field port_gbps: must be greater than 0 (got -1)",
+            "settings, field port_gbps: must be from 1e-06 to 1e+12 (got -1)",
         ),
         (
             {"pod_groups": 0},

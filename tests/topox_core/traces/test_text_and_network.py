@@ -202,7 +202,7 @@ def test_import_writes_a_graph_a_cluster_and_a_report_that_fit(
         (
             ["import", "FOLDER", "--output", "EMPTY/y.taskgraph.json", "--nic-gbps", "-1"],
             2,
-            "command line, field --nic-gbps: must be greater than 0 (got -1)",
+            "command line, field --nic-gbps: must be from 1e-06 to 1e+12 (got -1)",
         ),
         (["import", "FOLDER", "--output", "EMPTY/y.taskgraph.json", "--step", "x"], 2, "step"),
     ],

@@ -27,7 +27,9 @@ def test_every_claim_is_judged_by_the_release_and_what_the_library_lacks_can_be_
     visit: Any,
 ) -> None:
     at = visit(PAGE, **{"argument.network": "3x3"})
-    assert [one.value for one in at.warning] == ["Ignored in the link: argument.network=3x3"]
+    why = "must be one of 2x100, 2x400, 4x100, 4x400 (got '3x3')"
+    refused = [f"Ignored in the link: argument.network=3x3 ({why})"]
+    assert [one.value for one in at.warning] == refused
     assert all(claim.says in words(at) for claim in CLAIMS)
     assert "cell so far" not in words(at) and "computed for this release" in words(at)
     written = [one["text"] for one in chart(at, "who_is_right")["layout"]["annotations"]]

@@ -2,7 +2,9 @@
 
 import pytest
 
+from tests.topox_core.model.test_quantities import differing
 from topox_core.errors import InputError
+from topox_core.model import quantities
 from topox_core.model.cluster import Cluster
 from topox_core.papers.catalogue import CARDS
 from topox_core.schema.fields import fields_of
@@ -10,9 +12,9 @@ from topox_ui.cost.controls import CostState
 from topox_ui.gallery.card import GalleryState
 from topox_ui.jobs.state import JobsState
 from topox_ui.rails.state import RailsState
+from topox_ui.recorded.state import RecordedState
 from topox_ui.shell.pages import PAGES, models
-from topox_ui.state import what_ifs
-from topox_ui.state.choices import ContestState
+from topox_ui.state.choices import ContestState, GatingState
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.session import agreeing
 from topox_ui.strategy.state import StrategyState
@@ -126,7 +128,7 @@ def test_old_links_still_open_and_are_written_as_they_were(model):
     given.pop("workload" if "sample" in given else "", None)
     given.pop("set.configuration", None)
     state, wrong = model.of_query(given)
-    assert wrong == []
+    assert wrong == {}
     assert state.to_query() == given
 
 
@@ -182,9 +184,9 @@ def test_the_switches_of_a_card_are_in_its_link():
     other = next(value for value, _ in choice.options if value != choice.default)
     link = {"gallery.card": card.name, f"gallery.{choice.key}": str(other)}
     state, wrong = GalleryState.of_query(link)
-    assert wrong == [] and dict(state.switches) == {choice.key: other}
+    assert wrong == {} and dict(state.switches) == {choice.key: other}
     assert state.to_query() == link
-    assert GalleryState.of_query(link | {"gallery.laser": "1"})[1] == ["gallery.laser"]
+    assert GalleryState.of_query(link | {"gallery.laser": "1"})[1] == {"gallery.laser": ""}
 
 
 def test_a_file_on_this_machine_is_in_no_link():
@@ -214,7 +216,7 @@ def chosen(**choices):
 def test_a_link_carries_what_was_changed_and_nothing_else():
     now = chosen(port_gbps=40.0, rings=2)
     assert now.to_query() == {"sample": "moe", "port_gbps": "40", "rings": "2"}
-    assert Scenario.of_query(now.to_query()) == (now, [])
+    assert Scenario.of_query(now.to_query()) == (now, {})
     assert (
         now.without_what_ifs()
         == chosen()
@@ -222,7 +224,7 @@ def test_a_link_carries_what_was_changed_and_nothing_else():
     )
     workload = Scenario(source="workload", name="dlrm", parameters=(("configuration", "2"),))
     assert workload.to_query() == {"workload": "dlrm", "set.configuration": "2"}
-    assert Scenario.of_query(workload.to_query()) == (workload, [])
+    assert Scenario.of_query(workload.to_query()) == (workload, {})
     # Uploads are never in a link.
     assert Scenario(source="upload", name="secret.json", port_gbps=40.0).to_query() == {}
 
@@ -247,7 +249,7 @@ def test_a_link_carries_what_was_changed_and_nothing_else():
 )
 def test_garbage_is_named_and_ignored(query):
     now, wrong = Scenario.of_query({"sample": "moe"} | query)
-    assert wrong == list(query)
+    assert list(wrong) == list(query)
     assert now == now.without_what_ifs()
 
 
@@ -291,9 +293,9 @@ def test_every_pair_of_choices_from_the_controls_makes_valid_settings(model):
 SLIDERS = {
     "reconfiguration_ms": fields_of(Cluster)["reconfiguration_ms"].steps,
     "port_gbps": fields_of(Cluster)["port_gbps"].steps,
-    "switches": what_ifs.SWITCHES,
+    "switches": fields_of(Cluster)["switches"].steps,
     "slot_ms": fields_of(Cluster)["slot_ms"].steps,
-    "rings": what_ifs.RINGS,
+    "rings": quantities.SMALL_COUNTS,
 }
 
 
@@ -313,9 +315,33 @@ def test_what_is_left_open_is_free_except_in_the_printed_model():
     assert chosen(model="paper").settings().free == ()
 
 
-def test_a_value_out_of_range_names_its_field():
-    with pytest.raises(InputError, match="cluster, field port_gbps"):
-        Scenario.of_query({"sample": "moe", "port_gbps": "0"})[0].cluster(FILE)
+@pytest.mark.parametrize(
+    ("model", "key"),
+    [
+        (Scenario, "port_gbps"),
+        (JobsState, "jobs.port_gbps"),
+        (RailsState, "rails.nic_gbps"),
+        (RecordedState, "recorded.nic_gbps"),
+        (StrategyState, "strategy.port_gbps"),
+        (StrategyState, "strategy.gpu_gbps"),
+    ],
+)
+def test_a_link_is_refused_a_speed_of_nothing_in_the_words_of_a_file(model, key):
+    _, wrong = model.of_query({key: "0"})
+    with pytest.raises(InputError) as refused:
+        FILE.changed(port_gbps=0.0)
+    assert wrong == {key: refused.value.problem}
+
+
+@pytest.mark.parametrize("gating", ["walk", "zipf"])
+def test_a_skew_of_nothing_is_even_except_where_it_is_drawn_from(gating):
+    GatingState(gating=gating, gating_skew=0.0).check()
+    with pytest.raises(InputError, match="with dirichlet"):
+        GatingState(gating="dirichlet", gating_skew=0.0).check()
+
+
+def test_a_page_takes_of_a_quantity_what_a_file_takes():
+    assert differing(list(models())) == []
 
 
 @pytest.mark.parametrize("value", ["400G", "a fibre", (1, 2), float("nan"), -3])

@@ -24,6 +24,7 @@ from topox_core.model.lowering.collective_steps import (
     divisor_near_root,
     step_list,
 )
+from topox_core.model.quantities import DelayMs
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import FloatArray, IntArray
 from topox_core.runs.run import Stop, never
@@ -108,7 +109,7 @@ class OneCollective:
     ports: Annotated[int, plain_setting("Ports", "ports of each member", ge=1, le=MAX_PORTS)]
     tensor_ms: Annotated[float, setting("Tensor", "ms", "the whole tensor on one port", ge=0)]
     latency_ms: Annotated[float, setting("Latency", "ms", "latency of a message", ge=0)]
-    delay_ms: Annotated[float, setting("Delay", "ms", "what a change of a circuit takes", ge=0)]
+    delay_ms: Annotated[DelayMs, setting(description="what a change of a circuit takes")]
 
     def __post_init__(self) -> None:
         check_fields(self, "settings")

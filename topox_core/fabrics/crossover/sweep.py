@@ -13,13 +13,13 @@ from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.registry import FABRICS, MAPPED, PAYS_DELAY
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
+from topox_core.model.quantities import SMALL_COUNTS
 from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.settings import Settings
 
 # The usual map: delays 1, 2, 5 in a decade where the answer usually turns.
 MAP_DELAYS_MS = (0.0, 0.001, 0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 MAP_SPEEDS_GBPS = (25.0, 50.0, 100.0, 200.0, 400.0, 800.0)
-MAP_DEGREES = (1, 2, 3, 4, 6, 8)
 
 By = Literal["port_gbps", "degree"]
 Doubt = Literal["", "gap", "rounding"]
@@ -263,7 +263,7 @@ def usual_axes(cluster: Cluster, by: By) -> Axes:
     values: tuple[float, ...] = MAP_SPEEDS_GBPS
     if by == "degree":
         each = 1 if cluster.ports_per_server == cluster.switches else cluster.switches
-        own, values = float(cluster.ports_per_server), tuple(float(each * k) for k in MAP_DEGREES)
+        own, values = float(cluster.ports_per_server), tuple(float(each * k) for k in SMALL_COUNTS)
     elif own < values[0]:
         values = tuple(own * 2.0**k for k in range(len(MAP_SPEEDS_GBPS)))
     elif own > values[-1]:

@@ -36,7 +36,14 @@ class SearchSettings:
         If a number is out of range.
     """
 
-    proposals: Annotated[_Count, plain_setting("Proposals", "strategies to try")] = 1000
+    proposals: Annotated[
+        _Count,
+        setting(
+            "Strategies to try",
+            description="strategies to try",
+            steps=(0, 100, 300, 1_000, 3_000, 10_000, 30_000),
+        ),
+    ] = 1000
     alpha: Annotated[
         float,
         plain_setting(

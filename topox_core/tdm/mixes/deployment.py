@@ -7,17 +7,18 @@ from typing import Annotated
 import numpy as np
 
 from topox_core.errors import InputError, refuse_if, wrong_setting
+from topox_core.model.quantities import DelayMs, Gbps
 from topox_core.schema.fields import plain_setting, setting
 from topox_core.schema.records import wrong_fields
 from topox_core.tdm.model.jobs import (
     MAX_PODS,
     MAX_PODS_PER_GROUP,
     MAX_PORTS,
-    MAX_S,
     Collective,
     Job,
     Jobs,
     PodNetwork,
+    TorGbps,
     total_gbit,
 )
 from topox_core.tdm.model.jobs_file import MAX_JOBS, check_network, validated
@@ -150,7 +151,7 @@ MODELS: dict[str, Model] = {
 class SetUp:
     """Settings of the generator; the defaults are the drafts' (section IV.A)."""
 
-    jobs: Annotated[int, setting("Jobs", ge=1, le=MAX_JOBS)] = 256
+    jobs: Annotated[int, setting("Jobs", ge=1, le=MAX_JOBS, steps=(16, *JOBS, 1_024))] = 256
     context: Annotated[
         int,
         setting(
@@ -159,28 +160,15 @@ class SetUp:
             "one context, which each unit trains on in an iteration",
             ge=1,
             le=100_000_000,
+            steps=tuple(1_024 * 2**k for k in range(8)),
         ),
     ] = 8192
     pod_groups: Annotated[int, setting("Pod groups", ge=1, le=MAX_PODS)] = 32
     pods_per_group: Annotated[int, setting("Pods per group", ge=1, le=MAX_PODS_PER_GROUP)] = 8
     ports_per_pod: Annotated[int, setting("Ports per pod", ge=1, le=MAX_PORTS)] = 16
-    port_gbps: Annotated[float, setting("Port speed", "Gbit/s", gt=0, le=1e12)] = 150.0
-    tor_gbps: (
-        Annotated[
-            float,
-            setting(
-                "Top-of-rack speed",
-                "Gbit/s",
-                "between the servers of a pod and its switch (default: ports times their speed)",
-                gt=0,
-                le=1e15,
-            ),
-        ]
-        | None
-    ) = None
-    reconfiguration_ms: Annotated[
-        float, setting("Reconfiguration delay", "ms", ge=0, le=1000 * MAX_S)
-    ] = 0.5
+    port_gbps: Gbps = 150.0
+    tor_gbps: TorGbps | None = None
+    reconfiguration_ms: DelayMs = 0.5
     degree_min: Annotated[
         int,
         plain_setting(

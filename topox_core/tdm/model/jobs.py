@@ -10,6 +10,7 @@ from functools import cached_property
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from topox_core.model.quantities import MIN_GBPS, DelayMs, Gbps
 from topox_core.schema.fields import PRINTABLE, plain_setting, setting
 
 if TYPE_CHECKING:  # the command's options come from these records, and --help loads nothing heavy
@@ -23,6 +24,8 @@ MAX_PORTS = 1_024
 MAX_UNITS = 1_000_000
 # Beyond this a sum of squares could overflow; nothing real comes near.
 _LARGEST = 1e15
+# As much as all ports of a pod send.
+TorGbps = Annotated[float, setting("Top-of-rack speed", "Gbit/s", ge=MIN_GBPS, le=_LARGEST)]
 # Some thirty years: rounds of such jobs still show a millisecond.
 MAX_S = 1e9
 MAX_NAME = 200
@@ -55,12 +58,18 @@ class PodNetwork:
 
     pod_groups: Annotated[int, setting("Pod groups", ge=1, le=MAX_PODS)]
     pods_per_group: Annotated[int, setting("Pods per group", ge=1, le=MAX_PODS_PER_GROUP)]
-    ports_per_pod: Annotated[int, setting("Ports per pod", ge=1, le=MAX_PORTS)]
-    port_gbps: Annotated[float, setting("Port speed", "Gbit/s", gt=0, le=_LARGEST)]
-    tor_gbps: Annotated[float, setting("Top-of-rack speed", "Gbit/s", gt=0, le=_LARGEST)]
-    reconfiguration_ms: Annotated[
-        float, setting("Reconfiguration delay", "ms", ge=0, le=1000 * MAX_S)
-    ] = 0.5
+    ports_per_pod: Annotated[
+        int,
+        setting(
+            "Ports per pod",
+            ge=1,
+            le=MAX_PORTS,
+            steps=(2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 24, 32, 48, 64),
+        ),
+    ]
+    port_gbps: Gbps
+    tor_gbps: TorGbps
+    reconfiguration_ms: DelayMs = 0.5
 
 
 @dataclass(frozen=True)
