@@ -11,21 +11,20 @@ import gzip
 import json
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from topox_core.claims.cells import POINTS, rivals_run  # noqa: E402
-from topox_core.fabrics.crossover.passed_plans import (  # noqa: E402
-    PassedPlan,
-    PlanChoice,
-    best_passed,
+from topox_core.fabrics.crossover.passed_plans import PassedPlan, PlanChoice  # noqa: E402
+from topox_core.fabrics.crossover.shipped import (  # noqa: E402
+    FOLDER,
+    answer_record,
+    file_of,
 )
 from topox_core.fabrics.planning.scheduled import schedule  # noqa: E402
-from topox_core.fabrics.run import FabricRun, JobRequest  # noqa: E402
+from topox_core.fabrics.run import JobRequest  # noqa: E402
 from topox_core.papers.catalogue import (  # noqa: E402
     CARDS,
     SHIPPED,
@@ -38,23 +37,10 @@ from topox_core.runs.run import finish, never  # noqa: E402
 from topox_core.schedule.results.result import Result  # noqa: E402
 from topox_core.studies.buying.offers import OFFERS  # noqa: E402
 from topox_core.studies.buying.run import buying_run  # noqa: E402
-from topox_core.studies.outcomes import fabric_case, measures_of_run  # noqa: E402
 from topox_core.studies.ready import READY, SHIPPED as SHIPPED_STUDIES, Ready  # noqa: E402
-from topox_core.studies.study_run import (  # noqa: E402
-    SERVED,
-    PointRow,
-    StudyPlan,
-    StudyRun,
-    plan_of,
-)
+from topox_core.studies.study_run import PointRow, StudyRun, plan_of  # noqa: E402
 from topox_core.workloads.samples import SAMPLES, load_sample  # noqa: E402
-from topox_ui.answers.solving import (  # noqa: E402
-    FOLDER,
-    Case,
-    answer_record,
-    listing,
-    shipped_plan,
-)
+from topox_ui.answers.solving import Case, listing  # noqa: E402
 from topox_ui.cost.question import (  # noqa: E402
     SHIPPED as SHIPPED_SWITCHES,
     case_now,
@@ -83,10 +69,9 @@ def samples() -> None:
         case = first_visit(name)
         result = schedule(case.graph, case.cluster, listing(case.settings))
         plan, best = plan_for_another_delay(case, result)
-        shipped = answer_record(best)
+        write(file_of(case.graph), answer_record(best))
         if plan is not None:
-            shipped["plan"] = answer_record(plan)
-        write(FOLDER / f"{case.graph.digest[:16]}.json.gz", shipped)
+            write(file_of(case.graph, "plan"), answer_record(plan))
 
 
 def plan_for_another_delay(case: Case, result: Result) -> tuple[Result | None, Result]:
@@ -151,54 +136,26 @@ def studies() -> None:
     for name in SAMPLES:
         plan = plan_of(READY["what-matters"].study({"kind": "sample", "name": name}))
         finish(StudyRun(plan, executor=1, known=known))
-        known |= with_shipped_plan(plan, known, first_visit(name))
     rows = {key: [row.status, row.message, row.measures] for key, row in known.items()}
     write(SHIPPED_STUDIES, rows)
-    answers = {name: ready_answer(one, known) for name, one in READY.items()}
+    answers = {name: ready_answer(one) for name, one in READY.items()}
     text = json.dumps(answers, ensure_ascii=False, indent=1)
     ANSWERS.write_text(f"{text}\n", encoding="utf-8")
 
 
-def ready_answer(one: Ready, known: Mapping[str, PointRow]) -> dict[str, object]:
-    """Compute a ready study about its own subject; return its points, its finding, and the work of one core in s.
-
-    What is known of a point, such as a better plan, is what the finding says.
-    """
+def ready_answer(one: Ready) -> dict[str, object]:
+    """Compute a ready study about its own subject; return its points, its finding, and the work of one core in s."""
     plan = plan_of(one.study())
     result = finish(StudyRun(plan, executor=1, known={}))
     assert result is not None
     assert result.complete
     work_s = sum({plan.key_of(row.number): row.wall_s for row in result.rows}.values())
-    rows = [
-        replace(row, measures=known.get(plan.key_of(row.number), row).measures)
-        for row in result.rows
-    ]
     return {
         "subject": plan.resolved.title,
-        "points": len(rows),
+        "points": len(result.rows),
         "work_s": round(work_s / slowness(), 1),
-        "finding": finding(replace(result, rows=tuple(rows)), plan.held),
+        "finding": finding(result, plan.held),
     }
-
-
-def with_shipped_plan(
-    plan: StudyPlan, known: Mapping[str, PointRow], sample: Case
-) -> dict[str, PointRow]:
-    """Return the points of a study about a sample at which the sample's shipped plan is shorter, with that plan, by their keys."""
-    passed_on, better = shipped_plan(sample.job_key, sample), {}
-    for number, point in enumerate(plan.study.points) if passed_on else ():
-        values, key = plan.study.values(point), plan.key_of(number)
-        case, row = fabric_case(plan.resolved, values), known[key]
-        own_ms, bound_ms = (
-            (row.measures or {}).get(name) or 0.0 for name in ("iteration_ms", "bound_ms")
-        )
-        found = best_passed(case.request, (passed_on,), own_ms)
-        if found is not None:
-            bound = replace(found.bound, ms=bound_ms)  # of fixed circuits too
-            run = FabricRun.of("scheduled", found.execution, bound, case.request.settings)
-            measures = measures_of_run(run, case, values)
-            better[key] = replace(row, measures=measures, status="feasible", message=SERVED)
-    return better
 
 
 def write(file: Path, record: object) -> None:

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from topox_core.fabrics.comparison.compare import same_time, ties
-from topox_core.fabrics.registry import FABRICS, PAYS_DELAY
+from topox_core.fabrics.comparison.compare import fastest_of, same_time
+from topox_core.fabrics.registry import PAYS_DELAY
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.identity import code_version
 from topox_core.runs.run import RunsInTurn
@@ -142,7 +142,7 @@ class Cell:
     @property
     def fastest(self) -> str:
         """The fastest fabric; of equal ones the simplest controller. Empty where nothing ran."""
-        return next(iter(sorted(ties(self.times_ms), key=list(FABRICS).index)), "")
+        return next(iter(fastest_of(self.times_ms)), "")
 
     @property
     def side(self) -> Side:

@@ -25,7 +25,7 @@ from topox_core.errors import InputError, errors_in_file, refuse_if
 from topox_core.papers.rows import (
     NOT_PRINTED,
     Answer,
-    Claim,
+    CardClaim,
     Judged,
     Kind,
     Row,
@@ -343,7 +343,7 @@ class Card:
     module: str = ""
     choices: tuple[Choice, ...] = ()
     printed: Mapping[str, int | float] = field(default_factory=dict)
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[CardClaim, ...] = ()
     logarithmic: bool = False
     axes: tuple[str, str] = ("", "")
     takes_s: float = 1.0

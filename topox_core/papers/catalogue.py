@@ -27,7 +27,7 @@ from topox_core.io.content import digest_of, record_of
 from topox_core.library.rows import CARD, RunRecord
 from topox_core.library.run_library import RunLibrary
 from topox_core.papers.card import Card, Settings
-from topox_core.papers.rows import VERDICTS, Answer, Claim, Kind, Row, apart_words, counts_of
+from topox_core.papers.rows import VERDICTS, Answer, CardClaim, Kind, Row, apart_words, counts_of
 from topox_core.runs.identity import code_version
 from topox_core.runs.pace import slowness
 from topox_core.runs.run import RunProgress, Stop
@@ -57,7 +57,7 @@ def _card(name: str) -> Card:
 
 
 CARDS: dict[str, Card] = {name: _card(name) for name in GALLERY["cards"]}
-CLAIMS: tuple[Claim, ...] = tuple(claim for card in CARDS.values() for claim in card.claims)
+CLAIMS: tuple[CardClaim, ...] = tuple(claim for card in CARDS.values() for claim in card.claims)
 
 
 def card_named(name: str) -> Card:
@@ -71,7 +71,7 @@ def card_named(name: str) -> Card:
     return look_up(name, CARDS, "card", file="gallery", field="card")
 
 
-def kind_of(claim: Claim) -> Kind:
+def kind_of(claim: CardClaim) -> Kind:
     """Return what a claim is tried with: the kind of the rows that it reads."""
     return CARDS[claim.card].words(claim.reading.series).kind[0]
 

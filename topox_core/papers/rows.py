@@ -319,7 +319,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Claim:
+class CardClaim:
     """One claim of a paper, which a card tries.
 
     Attributes

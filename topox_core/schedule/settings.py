@@ -235,6 +235,11 @@ class Settings:
         return self.iteration == "repeated" and self.circuits == "continuous"
 
     @property
+    def question(self) -> Settings:
+        """What is asked, whoever answers it and however long that may take."""
+        return replace(self, engine="list", time_limit_s=60.0, gap=0.0, seed=0, threads=1)
+
+    @property
     def effort(self) -> Literal["first", "search", "prove"]:
         """How much an answer may cost: a fixed list of plans, all engines side by side, or one that is to prove."""
         if self.engine == "list":

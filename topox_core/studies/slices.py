@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.fabrics.comparison.compare import ties
+from topox_core.fabrics.comparison.compare import fastest_of
 from topox_core.io.assertions import failures
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.runs.identity import code_version
@@ -99,14 +99,14 @@ def cells(result: StudyResult, of: Slice, across: str, up: str) -> dict[tuple[Va
     k = keys.index(FABRIC_KEY) if of.against else 0
     # Of the fabric compared with, by the values of all other axes.
     others = {
-        without(row.point, k): measure_of(row, of.measure)
+        without(row.point, k): row.measure(of.measure)
         for row in result.rows
         if of.against and row.point[k] == of.against
     }
     found: dict[tuple[Value, Value], list[tuple[PointRow, float | None]]] = {}
     for row in result.rows:
         if all(place(row, keys, key) == value for key, value in of.at.items() if key in keys):
-            value = measure_of(row, of.measure)
+            value = row.measure(of.measure)
             if of.against and value is not None:
                 other = others.get(without(row.point, k))
                 value = value / other if other else None
@@ -138,9 +138,9 @@ def fastest_at(result: StudyResult) -> dict[Point, tuple[str, ...]]:
     for row in result.rows:
         if row.point[k] in fabrics and row.done:
             setting = settings.setdefault(without(row.point, k), {})
-            setting[row.point[k]] = measure_of(row, "iteration_ms")
+            setting[row.point[k]] = row.measure("iteration_ms")
     return {
-        rest: ties({str(f): v for f, v in values.items() if v is not None})
+        rest: fastest_of({str(f): v for f, v in values.items() if v is not None})
         for rest, values in settings.items()
         if set(values) == fabrics
     }
@@ -227,7 +227,7 @@ def cloud(result: StudyResult, across: str, up: str, third: str = "") -> CloudRo
     """Return all rows by two measures with their front; with a third measure the front is over all three."""
     names = [name for name in (across, up, third) if name]
     done = [row for row in result.rows if row.done]
-    columns = [[measure_of(row, name) for row in done] for name in names]
+    columns = [[row.measure(name) for row in done] for name in names]
     better = [MEASURES[name].better == "most" for name in names]
     on_front = front_of(columns, better)
     known = [k for k in range(len(done)) if all(column[k] is not None for column in columns)]
@@ -272,7 +272,7 @@ def records(result: StudyResult, every_measure: bool = False) -> list[dict[str, 
         {
             "point": row.number,
             **dict(zip(axes, row.point, strict=True)),
-            **{name: measure_of(row, name) for name in names},
+            **{name: row.measure(name) for name in names},
             "status": row.status or "missing",
             "message": row.message,
             "run": row.run,
@@ -291,15 +291,10 @@ def failed_assertions(result: StudyResult) -> list[str]:
         if row.status
         for line in failures(
             result.study.assertions,
-            {name: measure_of(row, name) for name in asserted},
+            {name: row.measure(name) for name in asserted},
             f"point {row.number}: ",
         )
     ]
-
-
-def measure_of(row: PointRow, name: str) -> float | None:
-    """Return a measure of a row; None where the point is missing or has none."""
-    return None if row.measures is None else row.measures.get(name)
 
 
 def in_unit(name: str, value: float | None) -> float | None:
@@ -319,7 +314,7 @@ def best(result: StudyResult, name: str, rows: Sequence[PointRow] | None = None)
     having = [
         (value, row)
         for row in (result.rows if rows is None else rows)
-        if (value := measure_of(row, name)) is not None
+        if (value := row.measure(name)) is not None
     ]
     if not having:
         return None

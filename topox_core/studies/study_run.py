@@ -27,7 +27,7 @@ from topox_core.runs.run import RunProgress, RunsInTurn, Turn
 from topox_core.schedule.results.result import gap
 from topox_core.studies.axes import Point
 from topox_core.studies.keys import BILL, DEFAULT_FABRIC, LABEL, Value
-from topox_core.studies.outcomes import OF_MONEY, priced_at
+from topox_core.studies.outcomes import OF_MONEY, SERVED, priced_at
 from topox_core.studies.point import Cell, StudyJob, run_cell
 from topox_core.studies.study import Study, as_record
 from topox_core.studies.subject import Kept, Resolved, resolve
@@ -38,9 +38,8 @@ PLANNED = "scheduled"
 # The axes of a better network, and whether more of each is easier.
 EASIER = {"cluster.reconfiguration_ms": False, "cluster.port_gbps": True, "cluster.degree": True}
 DELAY = "cluster.reconfiguration_ms"
-# Where one of these is set, plans may keep to slots or pay no delay.
+# Where one of these is set to something unusual, plans may keep to slots or pay no delay.
 OWN_RULES = ("settings.model", "settings.circuits", "settings.clock")
-SERVED = "This point uses a plan made for a longer delay, or for slower or fewer ports: it is shorter than its own."
 PER_PART = ("price_usd", "power_w")
 OF_THE_PLAN = ("iteration_ms", "changes", "dark_share", "bandwidth_tax", "windows", "window_ms")
 
@@ -432,6 +431,10 @@ class PointRow:
         """Whether it could not be computed."""
         return self.status == FAILED
 
+    def measure(self, name: str) -> float | None:
+        """Return a measure; None where the point is missing or has none."""
+        return None if self.measures is None else self.measures.get(name)
+
 
 # An axis, and its points as (how easy, number).
 Chain = tuple[str, tuple[tuple[float, int], ...]]
@@ -444,10 +447,12 @@ def chains(study: Study) -> tuple[Chain, ...]:
     """
     groups: defaultdict[tuple[str, object], list[tuple[float, int]]] = defaultdict(list)
     every = [study.values(point) for point in study.points]
+    usual = {name: key.own for name, key in study.subject.keys.items() if name in OWN_RULES}
     for axis, more in EASIER.items():
         for number, values in enumerate(every):
             planned = values.get("fabric", DEFAULT_FABRIC) == PLANNED
-            if axis in values and planned and values.keys().isdisjoint(OWN_RULES):
+            planned &= all(values.get(name, own) == own for name, own in usual.items())
+            if axis in values and planned:
                 rest = frozenset(
                     one
                     for one in values.items()
@@ -465,41 +470,32 @@ def with_harder_plans(rows: Sequence[PointRow], known: Sequence[Chain]) -> tuple
     found = list(rows)
     for axis, chain in known:
         best: PointRow | None = None
-        best_ease = 0.0
+        best_ms = best_ease = 0.0
         for ease, number in chain:
-            row = found[number]
-            if not _ms(row):
+            row, own_ms = found[number], found[number].measure("iteration_ms")
+            if not own_ms:
                 continue
             # Fixed circuits share their links, which may become worse where they are faster.
-            serves = best is not None and (axis == DELAY or _of(best, "changes") > 0)
-            if best is not None and serves and _ms(best) < _ms(row) * (1 - 1e-9):
+            serves = best is not None and (axis == DELAY or (best.measure("changes") or 0.0) > 0)
+            if best is not None and serves and best_ms < own_ms * (1 - 1e-9):
                 dark = ease / best_ease if axis == DELAY and best_ease else 1.0
                 found[number] = row = _served(row, best, dark)
-            best, best_ease = row, ease
+            best, best_ms, best_ease = row, row.measure("iteration_ms") or 0.0, ease
     return tuple(found)
-
-
-def _of(row: PointRow, name: str) -> float:
-    return 0.0 if row.measures is None else row.measures.get(name) or 0.0
-
-
-def _ms(row: PointRow) -> float:
-    return _of(row, "iteration_ms")
 
 
 def _served(row: PointRow, plan: PointRow, dark: float) -> PointRow:
     """Return a point with the plan of a harder one, whose ports are dark for a share ``dark`` of what they were there."""
-    assert row.measures is not None
-    assert plan.measures is not None
-    longer = _ms(row) / _ms(plan)
-    measures = {**row.measures, **{name: plan.measures.get(name) for name in OF_THE_PLAN}}
-    bound_ms = min(_of(row, "bound_ms"), _ms(plan))
-    left = gap(_ms(plan), bound_ms)
-    measures |= {"bound_ms": bound_ms, "gap": left}
-    measures["dark_share"] = _of(plan, "dark_share") * dark
+    own, its = dict(row.measures or {}), dict(plan.measures or {})
+    its_ms = its["iteration_ms"] or 0.0
+    longer = (own["iteration_ms"] or 0.0) / its_ms
+    bound_ms = min(own.get("bound_ms") or 0.0, its_ms)
+    measures = own | {name: its.get(name) for name in OF_THE_PLAN}
+    measures |= {"bound_ms": bound_ms, "gap": gap(its_ms, bound_ms)}
+    measures["dark_share"] = (its.get("dark_share") or 0.0) * dark
     for name, factor in (("iterations_per_dollar", longer), ("joules_per_iteration", 1 / longer)):
-        own = row.measures.get(name)
-        measures[name] = None if own is None else own * factor
-    status = "feasible" if left else "optimal"
+        value = own.get(name)
+        measures[name] = None if value is None else value * factor
+    status = "feasible" if measures["gap"] else "optimal"
     # Whoever opens the point sees the run whose time stands there.
     return replace(row, run=plan.run, measures=measures, status=status, message=SERVED)

@@ -20,6 +20,7 @@ from topox_core.runs.executor import WorkerDied, call_in_worker
 from topox_core.runs.run import Stop
 from topox_core.tdm.model.jobs import (
     DRAFT,
+    TOLERANCE,
     Jobs,
     Reading,
     Round,
@@ -40,8 +41,6 @@ MAX_RATIO = 1e9
 SOURCE = "CP-SAT"
 BOUND_BY = "constraint search (CP-SAT)"
 UNPROVED = "{}: the optimum is between bound and round."
-# What is no shorter, relative to the round.
-TOLERANCE = 1e-6
 TICKS = 1 << 30  # of the longest round of interest
 # Stages begin and end on ticks: by so many at most a round may be longer in the model than it is.
 ROUNDING = 8

@@ -1,15 +1,12 @@
 """One result for one setting, everywhere: its case, its first answer at once, its proof beside the page, all kept by digest."""
 
-import gzip
 import hashlib
-import json
 import threading
-from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import Any
 
 import streamlit as st
 
@@ -17,11 +14,11 @@ from topox_core.check.checker import check
 from topox_core.check.report import CheckReport
 from topox_core.errors import InputError
 from topox_core.fabrics.crossover.passed_plans import KnownPlans, PassedPlan, PlanChoice
+from topox_core.fabrics.crossover.shipped import file_of, record_in, result_of, shipped_plan
 from topox_core.fabrics.planning.schedule_workers import ScheduleWorkers
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.run import JobRequest
 from topox_core.figures.iteration.lanes import Bars, Lanes, bars_of, lanes_of, overview_image
-from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import CriticalPath, critical_path
 from topox_core.model.execution import Execution, Measures, measures
@@ -32,10 +29,10 @@ from topox_core.runs.executor import WorkerDied
 from topox_core.runs.run import Stop
 from topox_core.schedule.circuits.standing import crossed
 from topox_core.schedule.results.result import MET, Result, TracePoint
-from topox_core.schedule.results.result_file import from_record, to_record
+from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.results.story import found_by
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.source import ANOTHER_SOLVE, Family, TraceSource
+from topox_core.schedule.source import ANOTHER_SOLVE
 from topox_core.text.numbers import percent, plural, time
 from topox_core.warm_up import load_kernels
 from topox_ui.runs.limits import server_limits
@@ -69,8 +66,7 @@ class Case:
     @cached_property
     def job_key(self) -> str:
         """The same without the cluster: what plans for several clusters have in common."""
-        model = replace(self.settings, engine="list", time_limit_s=60.0, gap=0.0, seed=0, threads=1)
-        return f"{self.graph.digest}|{self.names!r}|{model}"
+        return f"{self.graph.digest}|{self.names!r}|{self.settings.question}"
 
     @property
     def job(self) -> JobRequest:
@@ -97,76 +93,16 @@ def case_of(loaded: Loaded, scenario: Scenario) -> Case:
     return Case(loaded.graph, scenario.cluster(loaded.cluster), scenario.settings())
 
 
-FOLDER = SAMPLE_FOLDER / "answers"
 # The list schedules among the answers that all sessions share.
 LISTED = "list schedule"
 
 
 def shipped_answer(case: Case) -> Result | None:
     """Return the schedule of a sample that a first visit shows; None for any other graph, cluster or choice."""
-    record = _shipped(case)
-    result = _result_if_alike(record, case)
+    record = record_in(file_of(case.graph))
+    result = result_of(record, case.job)
     sound = result is not None and check(case.graph, case.cluster, record["result"]).ok
     return result if sound else None
-
-
-@st.cache_resource(max_entries=64, show_spinner=False)
-def shipped_plan(job_key: str, _case: Case) -> PassedPlan | None:  # noqa: ARG001
-    """Return the plan for another delay that beats a sample's list schedule; None where none does, and for any other job or choice."""
-    record = _shipped(_case).get("plan", {})
-    made_for = record.get("result", {}).get("settings", {}).get("cluster", {})
-    case = replace(_case, cluster=_case.cluster.changed(**made_for))
-    return PassedPlan.of(_result_if_alike(record, case))
-
-
-def _shipped(case: Case) -> dict[str, Any]:
-    """Return what the release has for a graph, as ``tools/make_answers.py`` writes it; empty where it has nothing."""
-    file = FOLDER / f"{case.graph.digest[:16]}.json.gz"
-    return json.loads(gzip.decompress(file.read_bytes())) if file.is_file() else {}
-
-
-def _result_if_alike(record: Mapping[str, Any], case: Case) -> Result | None:
-    """Return the result of a record; None of an empty one, or one that was made with other choices or for another cluster."""
-    with suppress(InputError):
-        return _result(record, case) if record else None
-    return None
-
-
-def answer_record(result: Result) -> dict[str, Any]:
-    """Return a result as plain values with what its own file leaves out: who found it, and what it beat."""
-    return {
-        "result": to_record(result),
-        "lowered_bound_ms": result.lowered_bound_ms,
-        "trace": [
-            (
-                *(point.elapsed_s, point.incumbent_ms, point.bound_ms),
-                *((one.family, one.name) for one in (point.source, point.bound_source)),
-            )
-            for point in result.trace
-        ],
-        "alternative": result.alternative and answer_record(result.alternative),
-    }
-
-
-def _result(record: Mapping[str, Any], case: Case) -> Result:
-    own = from_record(record["result"], case.graph, case.cluster, listing(case.settings))
-    trace = tuple(
-        TracePoint(*numbers, _source(found), _source(bounded))
-        for *numbers, found, bounded in record["trace"]
-    )
-    other = record["alternative"]
-    return replace(
-        own,
-        lowered_bound_ms=record["lowered_bound_ms"],
-        trace=trace,
-        alternative=None if other is None else _result(other, case),
-        message=str(record["result"].get("message", "")),
-    )
-
-
-def _source(words: tuple[str, str]) -> TraceSource:
-    family, name = words
-    return TraceSource(cast("Family", family), name)
 
 
 # Fewer tasks are scheduled before another process would have answered; more are not worked out where
@@ -402,7 +338,7 @@ def known_plans() -> KnownPlans:
 def plans_of(case: Case) -> tuple[PassedPlan, ...]:
     """Return the plans of a case's job that are known, whatever their setting, that of the release among them."""
     if prepared():  # what is shipped is no longer; carrying it out anew needs kernels
-        known_plans().add(case.job_key, shipped_plan(case.job_key, case))
+        known_plans().add(case.job_key, shipped_plan(case.job))
     return known_plans().of(case.job_key)
 
 

@@ -28,7 +28,6 @@ from topox_ui.answers.solving import (
     listing,
     plans_shown,
     prefetch,
-    shipped_answer,
 )
 from topox_ui.cost.controls import CostState
 from topox_ui.cost.switches import BuyingState, chosen_offers
@@ -82,9 +81,7 @@ def answered(question: Question, case: Case, draw: Callable[[Answer], None]) -> 
 
     The plan that pages show for the case is among those of every switch, and they hear of the plan that is best here.
     """
-    plans, free = plans_shown(case), case.at_delay(0.0)
-    if free.key != case.key and shipped_answer(free) is not None:
-        plans += plans_shown(free)  # a sample's answer is the same at whichever delay it is loaded
+    plans = plans_shown(case)
     owner, key = run_owner(), key_of(question, plans)
     small = question.resolved.graph is None or len(question.resolved.graph.tasks) <= MAX_TASKS
     asked = key in owner.results(BUY) or owner.run(BUY, key) is not None

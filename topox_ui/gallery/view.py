@@ -28,7 +28,7 @@ from topox_core.papers.rows import (
     TREND,
     VERDICTS,
     Answer,
-    Claim,
+    CardClaim,
     Row,
     Verdict,
     counts_of,
@@ -279,7 +279,7 @@ def claims_table() -> None:
     )
 
 
-def _row(place: int, claim: Claim, answer: Answer) -> None:
+def _row(place: int, claim: CardClaim, answer: Answer) -> None:
     verdict = claim.verdict(answer)
     sign, colour = VERDICTS[verdict][0], {"match": "good", "differs": "bad"}.get(verdict, "")
     words = "holds" if claim.least and verdict == "match" else CLAIM_WORDS[verdict]
@@ -303,7 +303,7 @@ def _row(place: int, claim: Claim, answer: Answer) -> None:
         write_html(f'<p class="quiet other">{claim.condition}; {other} {claim.other_words}.</p>')
 
 
-def _number(claim: Claim, value: float) -> str:
+def _number(claim: CardClaim, value: float) -> str:
     """Return a number with its unit."""
     return short(value) + claim.unit.replace("%", "\u00a0%")
 

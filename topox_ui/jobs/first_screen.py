@@ -404,7 +404,7 @@ def certificate(rounds: Rounds, whole: Round) -> None:
 
 
 def _seal(round_: Round) -> tuple[str, str]:
-    if round_.status == "optimal" or round_.gap <= 1e-6:
+    if round_.proved:
         return "✓ Proved shortest", "good"
     if round_.gap <= UNREADABLE:
         return f"◐ {lasting(round_.round_s - round_.bound_s)} above the bound", ""

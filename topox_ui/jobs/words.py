@@ -73,7 +73,7 @@ def finding(rounds: Rounds) -> str:
             f"{alone_in_words(rounds)}. Nothing shorter by more than {percent(EQUAL)} was found."
         )
     shared = f"{taking_turns(rounds)}; all at once {lasting(together.round_s)}"
-    if best.gap <= 1e-6:
+    if best.proved:
         any_round = best.bound.holds_for == ANY_ROUND.holds_for
         proved = "" if any_round else " with turns of this kind"
         return f"{shared}. Nothing shorter is possible{proved}."
@@ -164,10 +164,10 @@ def hill_climbing_differs(rounds: Rounds) -> bool:
 def bound_figure(round_: Round) -> tuple[str, str, str]:
     """Return the bound as a key figure; what is left to gain where three digits cannot tell it from the round."""
     words = lasting(round_.bound_s)
-    if 1e-6 < round_.gap <= UNREADABLE:
+    if not round_.proved and round_.gap <= UNREADABLE:
         left = lasting(round_.round_s - round_.bound_s)
         return "Still to gain", f"at most {left}", f"◐ lower bound {words}"
-    below = "proved" if round_.gap <= 1e-6 else f"◐ {percent(round_.gap)} below what was found"
+    below = "proved" if round_.proved else f"◐ {percent(round_.gap)} below what was found"
     return "Lower bound", words, below
 
 

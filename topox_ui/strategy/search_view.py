@@ -6,6 +6,7 @@ from functools import partial
 
 import streamlit as st
 
+from topox_core.fabrics.comparison.compare import EQUAL
 from topox_core.fabrics.registry import FABRICS
 from topox_core.figures.palette import Theme
 from topox_core.figures.strategy import before_and_after, placements, strategies_on_fabrics, walk
@@ -43,7 +44,6 @@ from topox_ui.strategy.state import OWN_STRATEGY, StrategyState
 
 WHERE = {"switch": "one packet switch", "circuits": "fixed circuits"}
 WIRED = {"switch": "one switch", "circuits": "circuits fixed before the job"}
-WON = 1.0005  # a speed-up below this is none
 
 
 def search_view(model: Model, search: Search, theme: Theme) -> None:
@@ -144,7 +144,7 @@ def _finding(kicker: str, search: Search, answer: Answer) -> None:
 
 def _why(answer: Answer, more_computing_ms: float, more_waiting_ms: float) -> str:
     """Return which split is the best one, and why it wins, in a sentence."""
-    if answer.speed_up <= WON:
+    if answer.speed_up <= 1 + EQUAL:
         return ""
     placed = answer.strategy.placements
     parts, often = Counter(p.partitions for p in placed).most_common(1)[0]
@@ -173,14 +173,14 @@ def finding(answer: Answer, where: str) -> str:
     """Return what the search found on a network against data parallelism, in a sentence or two."""
     proved = isinstance(answer, SearchResult) and answer.proved
     plain, tried = time(answer.start_ms), plural(answer.tried, "strategy", "strategies")
-    if answer.speed_up > WON:
+    if answer.speed_up > 1 + EQUAL:
         less = percent(1 - answer.iteration_ms / answer.start_ms)
         words = (
             f"Of {tried} tried on {where}, the best takes <b>{time(answer.iteration_ms)}</b>: "
             f"<b>{less}</b> less than plain data parallelism ({plain})."
         )
     else:
-        words = f"Of {tried} tried on {where}, none beats plain data parallelism: <b>{plain}</b>."
+        words = f"Of {tried} tried on {where}, none beats plain data parallelism by more than {percent(EQUAL)}: <b>{plain}</b>."
     return words + (" No other strategy is faster: every one was tried." if proved else "")
 
 

@@ -33,7 +33,6 @@ from topox_core.studies.slices import (
     axis_values,
     best,
     fastest_at,
-    measure_of,
     wins,
 )
 from topox_core.studies.study_run import DELAY, PLANNED, PointRow, StudyResult
@@ -308,7 +307,7 @@ def swings_of(
         ends = [
             ((label or end_label)(axis.key, row.point[k]), value)
             for row in result.rows
-            if row.point[k] is not None and (value := measure_of(row, measure)) is not None
+            if row.point[k] is not None and (value := row.measure(measure)) is not None
         ]
         moved = [end for end in ends if abs(end[1] - base) > 1e-9 * max(1.0, abs(base))]
         if moved:
@@ -336,7 +335,7 @@ def _moved_to(held: Mapping[str, Any], key: Key, value: Value) -> str:
 def _moves_most(result: StudyResult, held: Mapping[str, Any]) -> str:
     """Return which axes move the first measure most and how far, and the next one; without an answer at the base empty."""
     name = result.study.measures[0]
-    base = measure_of(result.rows[0], name)
+    base = result.rows[0].measure(name)
     if base is None:
         return ""
     keys = {axis_words(axis.key): axis.key for axis in result.study.axes}
@@ -412,8 +411,8 @@ def _best(result: StudyResult) -> str:
     row = best(result, name)
     if row is None:
         return f"{plural(result.done, 'point')} are computed, none of them with a value."
-    values = [v for one in result.rows if (v := measure_of(one, name)) is not None]
-    first = measure_of(row, name)
+    values = [v for one in result.rows if (v := one.measure(name)) is not None]
+    first = row.measure(name)
     assert first is not None
     last = min(values) if MEASURES[name].better == "most" else max(values)
     words = uncapitalised(MEASURES[name].words)
@@ -432,7 +431,7 @@ def _worth(result: StudyResult) -> str:
     row = best(result, name) if name in result.study.measures else None
     if row is None or row.measures is None:
         return ""
-    known = {k: value for k, one in enumerate(result.rows) if (value := measure_of(one, name))}
+    known = {k: value for k, one in enumerate(result.rows) if (value := one.measure(name))}
     first = ties({k: 1.0 / value for k, value in known.items()})
     places = [
         point_words(result, result.rows[k]) for k in sorted(first, key=known.__getitem__)[::-1]

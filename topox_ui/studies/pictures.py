@@ -24,7 +24,6 @@ from topox_core.studies.slices import (
     cells,
     cloud,
     in_unit,
-    measure_of,
     place,
 )
 from topox_core.studies.study_run import DELAY, PointRow
@@ -142,7 +141,7 @@ def front_picture(view: View) -> tuple[Cloud, int | None]:
     x, y = view.cloud
     third = _third(view)
     found = cloud(view.result, x, y, third)
-    besides = [measure_of(row, third) for row in found.rows] if third else []
+    besides = [row.measure(third) for row in found.rows] if third else []
     picture = Cloud(
         measure_of_study(x),
         measure_of_study(y),
@@ -239,7 +238,7 @@ def front_section(view: View, theme: Theme, live: bool = False) -> None:
 def tornado_section(view: View, theme: Theme, live: bool = False) -> None:
     """Draw how far the measure swings when one axis moves alone."""
     result, measure = view.result, view.measure
-    base = measure_of(result.rows[0], measure) if result.rows else None
+    base = result.rows[0].measure(measure) if result.rows else None
     words = measure_of_study(measure)
     chart_title(
         f"Sensitivity: {escape(words.title)}",
@@ -258,7 +257,7 @@ def tornado_section(view: View, theme: Theme, live: bool = False) -> None:
         }
         for k, axis in enumerate(result.study.axes)
         for row in result.rows
-        if row.point[k] is not None and (value := measure_of(row, measure)) is not None
+        if row.point[k] is not None and (value := row.measure(measure)) is not None
     ]
     share, in_ms = MEASURES[measure].share, MEASURES[measure].unit == "ms"
     unit = "\u00a0%" if share else "\u00a0ms" if in_ms else ""

@@ -20,7 +20,7 @@ from topox_core.studies.keys import (
     measure_words,
     value_label,
 )
-from topox_core.studies.slices import in_unit, measure_of, records
+from topox_core.studies.slices import in_unit, records
 from topox_core.studies.study import dump_study
 from topox_core.studies.study_run import PointRow, StudyRun
 from topox_core.text.numbers import count, plural
@@ -156,7 +156,7 @@ def parallel_section(view: View, held: Mapping[str, Any], theme: Theme) -> None:
                         for axis, value in zip(view.result.study.axes, row.point, strict=True)
                     },
                     **{
-                        MEASURES[n].title: in_unit(n, measure_of(row, n))
+                        MEASURES[n].title: in_unit(n, row.measure(n))
                         for n in view.result.study.measures
                     },
                     "run": row.run,
@@ -182,7 +182,7 @@ def _uprights(view: View, rows: Sequence[PointRow]) -> dict[str, Upright]:
         title = axis_words(axis.key) + (f" ({axis.key.unit})" if axis.key.unit else "")
         uprights[axis.key.name] = Upright(title, values, labels)
     for name in view.result.study.measures:
-        found = tuple(in_unit(name, measure_of(row, name)) for row in rows)
+        found = tuple(in_unit(name, row.measure(name)) for row in rows)
         if len({v for v in found if v is not None}) > 1 and len(uprights) < MAX_UPRIGHTS:
             uprights[name] = Upright(MEASURES[name].title, found)
     return uprights

@@ -31,7 +31,6 @@ from topox_ui.state.loading import Loaded, cluster_words
 from topox_ui.state.widgets import pick, sidebar_part, slide
 
 MAX_STRIDES = 6
-EVEN = 1.005  # a busiest circuit below this many times the average is like all others, one this near to it as busy
 NAMED = 3  # of the busiest circuits a sentence names so many
 
 
@@ -79,7 +78,7 @@ def _finding(
     several = len(laid.busiest_links) > 1
     carries = (
         "All circuits carry <b>the same</b>"
-        if busiest <= EVEN
+        if laid.even
         else f"The busiest circuit{'s' * several}, {busiest_words(laid)}, {'carry' if several else 'carries'} "
         f"<b>{short(busiest)}×</b> the average"
     )
@@ -196,6 +195,11 @@ class LaidTopology:
     busiest: float
     busiest_links: tuple[Pair, ...]
 
+    @property
+    def even(self) -> bool:
+        """Whether all circuits in use carry the same."""
+        return self.busiest <= 1 + EQUAL
+
 
 def degree_of(case: Case) -> int:
     """Return the chosen degree; the cluster's ports per server if none was chosen."""
@@ -263,6 +267,8 @@ def _laid(key: str, _case: Case, degree: int, variant: str, traffic: str) -> Lai
     each, parallel = circuit_loads(result, demand), result.layout.circuits
     most, circuits = max(each.values(), default=0.0), sum(parallel[pair] for pair in each)
     mean = sum(link_loads(result, demand).values()) / max(1, circuits)
-    links = tuple(sorted(pair for pair, carried in each.items() if 0 < most <= carried * EVEN))
+    links = tuple(
+        sorted(pair for pair, carried in each.items() if 0 < most <= carried * (1 + EQUAL))
+    )
     busiest, tax = float(most / mean) if mean else 0.0, bandwidth_tax(result, demand)
     return LaidTopology(demand, result, frames(result), tax, busiest, links)

@@ -27,7 +27,7 @@ from topox_ui.shell.player import Player
 from topox_ui.state.address import keep_address
 from topox_ui.state.choices import TopologyState
 from topox_ui.state.widgets import control, menu
-from topox_ui.topology.laying import EVEN, LaidTopology, busiest_words
+from topox_ui.topology.laying import LaidTopology, busiest_words
 
 STEP_WORDS = {
     "split": "Split the ports",
@@ -116,7 +116,7 @@ def hops_chart(
 
 def _busiest(laid: LaidTopology) -> tuple[tuple[Pair, ...], str] | None:
     """Return the links whose circuits stand out once all lie, with what is to be said of them."""
-    if laid.busiest <= EVEN:
+    if laid.even:
         return None
     return laid.busiest_links, f"busiest, {busiest_words(laid)}: {short(laid.busiest)}×"
 

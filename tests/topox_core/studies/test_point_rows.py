@@ -91,6 +91,13 @@ def test_fixed_networks_and_plans_with_rules_of_their_own_stay_as_they_are() -> 
     found = served(times, "static")
     assert {place: row.measures["iteration_ms"] for place, row in found.items()} == times
     assert not chains(study(fixed={"settings.clock": "slots"}))
+    # Pages say what holds anyway: the same question has the same answer.
+    said = {
+        "settings.clock": "auto",
+        "settings.model": "physical",
+        "settings.circuits": "continuous",
+    }
+    assert chains(study(fixed=said)) == chains(study())
 
 
 def test_circuits_that_never_change_serve_a_shorter_delay_but_no_faster_ports() -> None:

@@ -15,7 +15,9 @@ from tests.conftest import long_after
 from tests.patience import wait_until
 from tools.make_answers import first_visit
 from topox_core.fabrics.comparison.compare import compare
+from topox_core.fabrics.crossover import shipped
 from topox_core.fabrics.crossover.passed_plans import PassedPlan, PlanChoice
+from topox_core.fabrics.crossover.shipped import answer_record, file_of, shipped_plan
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.run import JobRequest
@@ -34,14 +36,12 @@ from topox_ui.answers.contest import contest_of
 from topox_ui.answers.solving import (
     Case,
     FirstAnswers,
-    answer_record,
     drawn,
     first_answer,
     known_first_answer,
     listing,
     prefetch,
     shipped_answer,
-    shipped_plan,
     token,
 )
 from topox_ui.jobs.solving import Case as JobsCase, at_once
@@ -179,7 +179,7 @@ def test_a_shipped_answer_is_the_one_that_is_computed_else_run_tools_make_answer
     case = first_visit(name)
     settings = listing(case.settings)
     made = schedule(case.graph, case.cluster, settings)
-    plan = shipped_plan(case.job_key, case)
+    plan = shipped_plan(case.job)
     if plan is not None:
         again = PassedPlan.of(schedule(case.graph, plan.cluster, settings))
         assert again is not None and again.lowering == plan.lowering
@@ -199,11 +199,10 @@ def test_another_choice_another_graph_and_a_broken_schedule_have_no_shipped_answ
     case = first_visit("blackboard")
     assert shipped_answer(case) is not None
     assert shipped_answer(case.at_delay(3.0)) is None
-    monkeypatch.setattr(solving, "FOLDER", tmp_path)
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
     assert shipped_answer(case) is None
     record = answer_record(schedule(case.graph, case.cluster, listing(case.settings)))
     for task in record["result"]["tasks"]:
         task["start_ms"], task["end_ms"] = 0.0, task["end_ms"] - task["start_ms"]
-    file = tmp_path / f"{case.graph.digest[:16]}.json.gz"
-    file.write_bytes(gzip.compress(json.dumps(record).encode()))
+    file_of(case.graph).write_bytes(gzip.compress(json.dumps(record).encode()))
     assert shipped_answer(case) is None, "its tasks do not wait for one another"

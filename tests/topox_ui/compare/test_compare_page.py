@@ -39,7 +39,6 @@ from topox_core.fabrics.registry import FABRICS, SPOKEN
 from topox_core.fabrics.run import FabricRequest, JobRequest
 from topox_core.model.lowering.lowering import lower
 from topox_core.runs.run import never
-from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.text.numbers import short
 from topox_core.workloads.samples import load_sample
@@ -233,8 +232,10 @@ def test_a_plan_of_the_map_that_is_better_is_what_every_page_shows(visit, monkey
     shorter_ms = 0.9 * slow.iteration_ms  # as if planning alone had found less
     monkeypatch.setattr(
         "topox_core.fabrics.crossover.passed_plans.best_passed",
-        lambda _job, plans, _than_ms: (
-            Passed(plan, shortened(slow.execution, 0.9), Bound(1.0, "x")) if plans else None
+        lambda job, plans, _than_ms: (
+            Passed(plan, job, job.lowered(plan.lowering), shortened(slow.execution, 0.9))
+            if plans
+            else None
         ),
     )
     at = visit(COMPARE, sample="race", fabrics="static,scheduled")

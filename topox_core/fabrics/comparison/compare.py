@@ -239,9 +239,14 @@ def ties(costs: Mapping[Name, float]) -> tuple[Name, ...]:
     return tuple(name for name, cost in costs.items() if same_time(cost, least))
 
 
+def fastest_of(times_ms: Mapping[str, float]) -> tuple[str, ...]:
+    """Return the fastest fabric and those called equal to it, from the simplest controller on; none where nothing ran."""
+    return ties({name: times_ms[name] for name in FABRICS if name in times_ms})
+
+
 def fastest(runs: Mapping[str, FabricRun]) -> tuple[str, ...]:
-    """Return the names of the fastest run and of those called equal to it, from the simplest controller on."""
-    return ties({name: runs[name].iteration_ms for name in FABRICS if name in runs})
+    """Return the same of runs."""
+    return fastest_of({name: run.iteration_ms for name, run in runs.items()})
 
 
 def undecided(runs: Mapping[str, FabricRun]) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 
 from topox_core.fabrics.planning.lowering_search import Case, choices
 from topox_core.fabrics.run import FabricRequest, JobRequest
@@ -75,6 +75,15 @@ class PassedPlan:
             return shorter and same.digest == other.digest
         return lacks_none and own.digest != other.digest
 
+    def only_delay_differs(self, cluster: Cluster) -> bool:
+        """Whether the plan was made for a cluster, but for its delay."""
+        at = self.cluster.changed(reconfiguration_ms=cluster.reconfiguration_ms)
+        return at.digest == cluster.digest
+
+    def as_made(self, job: JobRequest) -> Execution:
+        """Return the plan carried out on the cluster that it was made for."""
+        return self.on(replace(job, cluster=self.cluster))[1]
+
     def on(self, job: JobRequest) -> tuple[FabricRequest, Execution]:
         """Return the job lowered as the plan was, and the plan carried out on its cluster.
 
@@ -89,30 +98,30 @@ class PassedPlan:
 
 @dataclass(frozen=True)
 class Passed:
-    """A plan carried out on another cluster, and a bound on every schedule that switches and may be chosen."""
+    """A plan carried out on the cluster of a job, which was lowered for it."""
 
     plan: PassedPlan
+    job: JobRequest
+    request: FabricRequest
     execution: Execution
-    bound: Bound
+
+    @cached_property
+    def bound(self) -> Bound:
+        """A bound on every schedule that switches and may be chosen."""
+        job, request = self.job, self.request
+        return open_bound(job.task_graph, job.cluster, job.settings, "changing") or circuit_bound(
+            request.graph, request.cluster, request.settings
+        )
 
 
 def best_passed(
     job: JobRequest, plans: Iterable[PassedPlan], than_ms: float = float("inf")
 ) -> Passed | None:
     """Return the best of the plans that can be carried out on a job's cluster; None if none is shorter than ``than_ms``."""
-    best, best_ms = None, than_ms * (1 - 1e-9)
-    for plan in plans:
-        if plan.serves(job):
-            request, execution = plan.on(job)
-            if execution.makespan_ms < best_ms:
-                best, best_ms = (plan, request, execution), execution.makespan_ms
-    if best is None:
-        return None
-    plan, request, execution = best
-    bound = open_bound(job.task_graph, job.cluster, job.settings, "changing") or circuit_bound(
-        request.graph, request.cluster, request.settings
-    )
-    return Passed(plan, execution, bound)
+    carried_out = [Passed(plan, job, *plan.on(job)) for plan in plans if plan.serves(job)]
+    best = min(carried_out, key=lambda one: one.execution.makespan_ms, default=None)
+    shorter = best is not None and best.execution.makespan_ms < than_ms * (1 - 1e-9)
+    return best if shorter else None
 
 
 class PlanChoice:
@@ -164,9 +173,9 @@ def _result(before: Result, passed: Passed) -> Result:
     classes = tuple(_with_passed(one, before, passed) for one in before.classes)
     bound_ms = min(one.bound_ms for one in classes)
     proved = makespan_ms <= bound_ms * (1 + MET)
-    planned, now = passed.plan.cluster, passed.execution.cluster
-    at = planned.changed(reconfiguration_ms=now.reconfiguration_ms).digest == now.digest
-    words = f"a delay of {delay_label(planned.reconfiguration_ms)}" if at else "another cluster"
+    at = passed.plan.only_delay_differs(passed.execution.cluster)
+    delay = delay_label(passed.plan.cluster.reconfiguration_ms)
+    words = f"a delay of {delay}" if at else "another cluster"
     source = TraceSource("passed", f"a plan made for {words}")
     return replace(
         before,

@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import Literal
 
 from topox_core.errors import refuse_if
-from topox_core.fabrics.comparison.compare import chosen, same_time, ties
+from topox_core.fabrics.comparison.compare import chosen, fastest_of, same_time
 from topox_core.fabrics.crossover.passed_plans import PassedPlan
 from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.registry import FABRICS, MAPPED, PAYS_DELAY
+from topox_core.fabrics.registry import MAPPED, PAYS_DELAY
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.quantities import SMALL_COUNTS
@@ -296,11 +296,11 @@ def winner(outcomes: Mapping[str, MapOutcome]) -> Winner:
     are the static fabric itself: where that one is compared, the plan stands for its best
     schedule that switches.
     """
-    times = {name: _time_ms(name, outcomes) for name in FABRICS if name in outcomes}
+    times = {name: _time_ms(name, outcomes) for name in outcomes}
     if not times:
         return Winner()
     ranked = sorted(times, key=lambda name: times[name])
-    equals = ties(times)
+    equals = fastest_of(times)
     # Planned circuits that stay fixed, beside no plan that switches, do not change.
     changing = {
         name in PAYS_DELAY and not (outcomes[name].keeps_fixed and outcomes[name].plan_ms is None)

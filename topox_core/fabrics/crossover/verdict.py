@@ -245,22 +245,18 @@ def with_plans(found: Verdict, job: JobRequest, plans: Iterable[PassedPlan]) -> 
     """
     changing, rivals = _changing(job.settings), {one.name: one for one in found.brackets}
     search = _Search(replace(job, settings=changing), found.effort, rivals)
-
-    def at(plan: PassedPlan) -> JobRequest:
-        return search.job.at_delay(plan.cluster.reconfiguration_ms)
-
     new = [
         plan
         for plan in plans
-        if at(plan).cluster.digest == plan.cluster.digest
+        if plan.only_delay_differs(job.cluster)
         and not any(plan.start_ms is one.start_ms for one in found.plans)
-        and search.contradicted_by(plan.on(at(plan))[1])
+        and search.contradicted_by(plan.as_made(search.job))
     ]
     if not new:
         return found
-    search.plans = [plan.on(at(plan))[1] for plan in found.plans]
+    search.plans = [plan.as_made(search.job) for plan in found.plans]
     for plan in new:
-        search.take(plan.on(at(plan))[1])
+        search.take(plan.as_made(search.job))
     # It holds against a faster rival too.
     search.cannot_ms = {one.name: one.cannot_pay_from_ms for one in found.brackets}
     return replace(search.verdict(found.refused), plans=(*found.plans, *new))

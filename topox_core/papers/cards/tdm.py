@@ -12,7 +12,7 @@ from topox_core.papers.card import CardRun, Rows, Settings
 from topox_core.papers.rows import LEVEL
 from topox_core.tdm.algorithms.catalogue import solve
 from topox_core.tdm.mixes.deployment import CONTEXTS, JOBS, MODELS, Model, SetUp, deploy
-from topox_core.tdm.model.jobs import Collective, Job, Jobs, Reading, TdmSettings
+from topox_core.tdm.model.jobs import Collective, Job, Jobs, Reading, TdmSettings, shorter_by
 from topox_core.tdm.model.rounds import round_of
 from topox_core.tdm.model.traffic import StageTable, TooFewPortsError, between_pods_gbit
 from topox_core.training.shape import SHAPES, Shape
@@ -259,7 +259,7 @@ def _point(
         drawn = deploy(replace(base, seed=seed))
         without = solve(drawn, replace(choice, algorithm="non-tdm"))
         served = solve(drawn, choice)
-        shorter.append(1 - served.round_s / without.round_s)
+        shorter.append(shorter_by(served.round_s, without.round_s))
         before.append(without.round_s)
         phases = [phase for cycle in served.cycles for phase in cycle.phases]
         dark.append(sum(phase.dark_s for phase in phases) / served.round_s)

@@ -354,20 +354,17 @@ def with_known_plans(
     plans
         Of the question's job, whatever the delay that each was made for.
     """
-    found: dict[tuple[int, Value | None], float | None] = {}
-    better = []
-    for row in rows:
-        place = (row.choice.degree, row.choice.values.get(DELAY))
-        if plans and row.choice.values.get(FABRIC) == "scheduled" and row.iteration_ms is not None:
-            if place not in found:
-                job = fabric_case(question.resolved, question.values(row.choice)).request
-                passed = best_passed(job, plans, row.iteration_ms)
-                found[place] = None if passed is None else passed.execution.makespan_ms
-            shorter_ms = found[place]
-            if shorter_ms is not None and shorter_ms < row.iteration_ms:
-                row = replace(row, iteration_ms=shorter_ms, handed_on=True)
-        better.append(row)
-    return tuple(better)
+
+    def served(row: Row) -> Row:
+        if row.choice.values.get(FABRIC) != "scheduled" or row.iteration_ms is None:
+            return row
+        job = fabric_case(question.resolved, question.values(row.choice)).request
+        passed = best_passed(job, plans, row.iteration_ms)
+        if passed is None:
+            return row
+        return replace(row, iteration_ms=passed.execution.makespan_ms, handed_on=True)
+
+    return tuple(map(served, rows)) if plans else tuple(rows)
 
 
 def planned_at(rows: Sequence[Row], row: Row) -> float | None:

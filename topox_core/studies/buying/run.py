@@ -37,7 +37,8 @@ from topox_core.studies.buying.question import (
     buying_study,
     with_known_plans,
 )
-from topox_core.studies.study_run import SERVED, PointRow, Step, StudyPlan, StudyResult, steps_run
+from topox_core.studies.outcomes import SERVED
+from topox_core.studies.study_run import PointRow, Step, StudyPlan, StudyResult, steps_run
 
 NETWORKS, IN_ORDER, SLOWEST, FEWEST, HANGS_ON = (
     "the networks",

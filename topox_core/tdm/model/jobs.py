@@ -186,6 +186,8 @@ PUSH, PULL = 0, 1
 NOBODY = -1
 # Relative; sums of the same times in another order differ by less.
 SAME = 1e-9
+# Relative; a round this near to its bound is the shortest, as an engine proves it on ticks.
+TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -354,6 +356,11 @@ class Round:
     def round_s(self) -> float:
         """The longest cycle: after it every job has had its turn."""
         return max((cycle.round_s for cycle in self.cycles), default=0.0)
+
+    @property
+    def proved(self) -> bool:
+        """Whether no round of the bound's kind is shorter: an engine says so, or the bound meets it."""
+        return self.status == "optimal" or self.gap <= TOLERANCE
 
     def cycle_of(self, pod_group: int) -> Cycle:
         """Return the cycle that a pod group follows."""
