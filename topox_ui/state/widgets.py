@@ -74,7 +74,8 @@ def control(
     shown = getattr(model.now(), field) if value is None else value
     # A control of no field, such as one that only adds something, says all itself.
     said = fields_of(model).get(field) or field_of(str)
-    more = {"help": said.description and f"{capitalised(said.description)}."} | more
+    says_more = said.description.lower() not in ("", said.title.lower())
+    more = {"help": f"{capitalised(said.description)}." if says_more else ""} | more
     options = options if options is not None else said.choices or None
     if options and not isinstance(shown, tuple) and shown not in options:
         shown = next(iter(options))

@@ -4,6 +4,7 @@ import pkgutil
 from contextlib import suppress
 from dataclasses import is_dataclass
 from importlib import import_module
+from pathlib import Path
 
 import topox_core
 from topox_core.fabrics.options import FabricOptions
@@ -55,9 +56,17 @@ def read_from_outside(record):
 
 
 def records_of(package):
-    """Return every dataclass of a package whose fields have ranges."""
-    names = [one.name for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
-    every = [vars(import_module(name)) for name in names if not name.endswith("__main__")]
+    """Return every dataclass of a package whose fields have ranges; files that declare none are left out, for engines share no process."""
+    files = {
+        one.name: Path(one.module_finder.path, f"{one.name.rpartition('.')[2]}.py")
+        for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+        if not one.ispkg
+    }
+    every = [
+        vars(import_module(name))
+        for name, file in files.items()
+        if "Annotated[" in file.read_text(encoding="utf-8")
+    ]
     return {
         one
         for there in every
