@@ -56,7 +56,7 @@ def read_from_outside(record):
 
 
 def records_of(package):
-    """Return every dataclass of a package whose fields have ranges; files that declare none are left out, for engines share no process."""
+    """Return every dataclass of a package whose fields have ranges; other files are left out: engines share no process."""
     files = {
         one.name: Path(one.module_finder.path, f"{one.name.rpartition('.')[2]}.py")
         for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
