@@ -13,7 +13,7 @@ from topox_core.errors import InputError
 from topox_core.fabrics.comparison.compare import check_delay, compare
 from topox_core.fabrics.comparison.words import FULL, YARDSTICK, why_not
 from topox_core.fabrics.crossover.passed_plans import PassedPlan
-from topox_core.fabrics.crossover.sweep import ColumnResult, Point, Sweep, swept_options, usual_axes
+from topox_core.fabrics.crossover.sweep import ColumnResult, Point, Sweep, at_point, usual_axes
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.planning.scheduled import better_run
 from topox_core.fabrics.registry import ENTRIES, FABRICS, SPOKEN
@@ -82,15 +82,12 @@ def sweep_of(case: Case, contest: Contest, by: Literal["port_gbps", "degree"]) -
         If a degree does not go with the cluster's switches.
     """
     fabrics = tuple(name for name in contest.fabrics if name not in (YARDSTICK, FULL))
-    options = swept_options(contest.options, case.cluster)
-    return Sweep(
-        case.graph,
-        case.cluster,
-        listing(case.settings),
-        usual_axes(case.cluster, by),
-        fabrics,
-        options,
-    )
+    axes, now, nic_gbps = usual_axes(case.cluster, by), ContestState.now(), ()
+    if now.fat_tree == "cost":
+        places = [at_point(case.cluster, by, value, 0.0) for value in axes.values]
+        nic_gbps = tuple(same_cost_nic_gbps(one, catalogue(), now.cost_ratio) for one in places)
+    options = replace(contest.options, equivalent_gbps=None)
+    return Sweep(case.graph, case.cluster, listing(case.settings), axes, fabrics, options, nic_gbps)
 
 
 def map_plans(case: Case, contest: Contest) -> tuple[PassedPlan, ...]:

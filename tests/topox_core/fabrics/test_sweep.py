@@ -146,10 +146,11 @@ def test_a_digest_tells_maps_apart_and_equal_ones_together() -> None:
         swept(of=THREE.changed(slot_ms=0.5)),
         swept(fabrics=("static",)),
         swept(options=FabricOptions(oversubscription=2.0)),
+        swept(nic_gbps=(40.0, 70.0)),
         Sweep(CHAIN, THREE, Settings(seed=1), AXES),
         Sweep(replace(CHAIN, name="of another session"), THREE, Settings(), AXES),
     ]
-    assert len({sweep.digest for sweep in [swept(), *others]}) == 7
+    assert len({sweep.digest for sweep in [swept(), *others]}) == 8
 
 
 def test_a_fabric_that_cannot_run_at_a_point_says_why_and_the_others_do() -> None:

@@ -33,16 +33,16 @@ from topox_core.fabrics.comparison.gated_iterations import (
 )
 from topox_core.fabrics.crossover.map_run import run_call
 from topox_core.fabrics.crossover.passed_plans import Passed, PassedPlan
-from topox_core.fabrics.crossover.sweep import MAP_DELAYS_MS, MAP_SPEEDS_GBPS
+from topox_core.fabrics.crossover.sweep import MAP_DELAYS_MS, MAP_SPEEDS_GBPS, at_point
 from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.registry import FABRICS, SPOKEN
+from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.run import FabricRequest, JobRequest
 from topox_core.model.lowering.lowering import lower
 from topox_core.runs.run import never
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.text.numbers import short
 from topox_core.workloads.samples import load_sample
-from topox_ui.answers.contest import Contest, sweep_of
+from topox_ui.answers.contest import contest_of, sweep_of
 from topox_ui.answers.other_times import what_pages_model
 from topox_ui.answers.solving import Case, with_plans
 
@@ -202,20 +202,20 @@ def test_a_failure_that_leaves_nothing_is_told_in_a_line(visit):
     assert "no switch would be left" in words(choose(failing(visit, "race"), fails="switch"))
 
 
-def test_on_the_map_a_fat_tree_of_the_same_cost_follows_speed_and_ports():
+@pytest.mark.parametrize(("by", "values"), [("port_gbps", (100.0, 400.0)), ("degree", (1.0, 4.0))])
+def test_on_the_map_a_fat_tree_of_the_same_cost_is_the_one_that_compare_has_there(by, values):
     graph, cluster = load_sample("race")
-    full = cluster.ports_per_server * cluster.port_gbps
-    contest = Contest(("fat_tree",), FabricOptions(equivalent_gbps=full / 4), FABRICS, SPOKEN)
-
-    def alone(gbps: float) -> float:
-        options = FabricOptions(equivalent_gbps=gbps)
-        return compare(graph, cluster, LISTED, ("fat_tree",), options)["fat_tree"].iteration_ms
-
-    for by, value in (("port_gbps", cluster.port_gbps), ("degree", 1.0)):
-        sweep = sweep_of(Case(graph, cluster, Settings.of(free=FREE)), contest, by)
-        points = [run_call(sweep, (v, 0.0)) for v in (value, 4 * value)]
-        slow, fast = (point.outcomes["fat_tree"].iteration_ms for point in points)
-        assert (slow, fast) == (pytest.approx(alone(full / 4)), pytest.approx(alone(full)))
+    case = Case(graph, cluster, Settings.of(free=FREE))
+    sweep = replace(sweep_of(case, contest_of(case), by), fabrics=("fat_tree",))
+    taken = []
+    for value in values:
+        there = replace(case, cluster=at_point(cluster, by, value, 1.0))
+        options = contest_of(there).options
+        assert sweep.options_at(value) == options
+        alone = compare(graph, there.cluster, LISTED, ("fat_tree",), options)["fat_tree"]
+        taken.append(run_call(sweep, (value, 1.0)).outcomes["fat_tree"].iteration_ms)
+        assert taken[-1] == pytest.approx(alone.iteration_ms)
+    assert taken[0] > taken[1]
 
 
 def test_a_plan_of_the_map_that_is_better_is_what_every_page_shows(visit, monkeypatch):

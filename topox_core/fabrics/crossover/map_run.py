@@ -298,7 +298,7 @@ def run_call(sweep: Sweep, call: Call) -> Point | ColumnResult:
 
 def _request(sweep: Sweep, value: float, delay_ms: float) -> JobRequest:
     cluster = at_point(sweep.cluster, sweep.axes.by, value, delay_ms)
-    return JobRequest(sweep.task_graph, cluster, sweep.settings, sweep.options)
+    return JobRequest(sweep.task_graph, cluster, sweep.settings, sweep.options_at(value))
 
 
 def _run_point(sweep: Sweep, value: float, delay_ms: float) -> Point:

@@ -154,7 +154,8 @@ class Sweep:
     """A map to compute: what runs, on what, over which axes, under which fabrics.
 
     ``scheduled`` is planned by list scheduling whatever the settings say: a map has thousands of
-    plans.
+    plans. ``nic_gbps`` are the NICs of the fat-tree of the same cost, one for each value of the
+    axes; without them the options say what the fat-tree is.
 
     Raises
     ------
@@ -169,6 +170,7 @@ class Sweep:
     axes: Axes
     fabrics: tuple[str, ...] = MAPPED
     options: FabricOptions = field(default_factory=FabricOptions)
+    nic_gbps: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fabrics", chosen(self.fabrics))
@@ -195,12 +197,21 @@ class Sweep:
     @cached_property
     def digest(self) -> str:
         """SHA-256 over everything: the key of a finished map."""
-        return hashlib.sha256(f"{self.job_digest} {self.axes}".encode()).hexdigest()
+        what = f"{self.job_digest} {self.axes} {self.nic_gbps}"
+        return hashlib.sha256(what.encode()).hexdigest()
 
     def key(self, call: Call) -> str:
         """Return the key under which the result of a call may be kept."""
         value, delay_ms = (call.value, call.delay_ms) if isinstance(call, Column) else call
-        return f"{self.job_digest} {value!r} {delay_ms!r}"
+        nic_gbps = self.options_at(value).equivalent_gbps
+        return f"{self.job_digest} {value!r} {nic_gbps!r} {delay_ms!r}"
+
+    def options_at(self, value: float) -> FabricOptions:
+        """Return the options at a value of the axes: what it costs decides how fast a fat-tree of the same cost is."""
+        if not self.nic_gbps:
+            return self.options
+        nic_gbps = dict(zip(self.axes.values, self.nic_gbps, strict=True))
+        return replace(self.options, equivalent_gbps=nic_gbps[value])
 
     def alone(self, value: float, known: MapKnown) -> tuple[Point, ...]:
         """Return the points of a value that are known, each as it was computed."""
@@ -269,23 +280,6 @@ def usual_axes(cluster: Cluster, by: By) -> Axes:
     elif own > values[-1]:
         values = (*MAP_SPEEDS_GBPS[1:], own)
     return Axes(MAP_DELAYS_MS, values, by, min(values, key=lambda value: abs(value - own)))
-
-
-def swept_options(options: FabricOptions, cluster: Cluster) -> FabricOptions:
-    """Return options for a map over port speeds or degrees.
-
-    A NIC of the same cost becomes as slow a link above racks of one server, which follows speed and
-    ports.
-    """
-    if options.equivalent_gbps is None:
-        return options
-    full_gbps = cluster.ports_per_server * cluster.port_gbps
-    return replace(
-        options,
-        equivalent_gbps=None,
-        servers_per_rack=1,
-        oversubscription=max(1.0, full_gbps / options.equivalent_gbps),
-    )
 
 
 def winner(outcomes: Mapping[str, MapOutcome]) -> Winner:
