@@ -269,7 +269,8 @@ TRIALS: Mapping[str, Callable[..., Iterable[Trial]]] = {
 def _claim(counted: str, trials: dict[str, Any], **said: Any) -> Claim:
     """Return a claim as ``claims.toml`` has it."""
     how = TRIALS[trials.pop("how")]
-    said |= {"counted": counted.format(equal=percent(EQUAL)), "needs": tuple(said["needs"])}
+    words = trials | {"equal": percent(EQUAL), "most": percent(trials.get("most", 0.0))}
+    said |= {"counted": counted.format(**words), "needs": tuple(said["needs"])}
     return Claim(trials=partial(how, **trials), **said)
 
 

@@ -8,6 +8,8 @@ from string import Template
 import streamlit as st
 
 from topox_core.figures.palette import Theme
+from topox_core.model.cluster import Cluster
+from topox_core.schema.fields import fields_of
 from topox_core.text.numbers import plural
 from topox_core.workloads.samples import SAMPLES, Sample
 from topox_ui.answers.keeping import LINKED, open_linked
@@ -40,7 +42,7 @@ from topox_ui.state.loading import (
     use_suggested,
 )
 from topox_ui.state.session import show_line
-from topox_ui.state.widgets import pick
+from topox_ui.state.widgets import number_limits, pick
 
 FIVE_WORDS = {
     "Iteration": "one training step of the job",
@@ -152,15 +154,15 @@ BOXES: dict[Box, str] = {
     "cluster": "**Cluster**: a .cluster.json file, or InfraGraph's YAML or JSON",
 }
 NEXT = {"Schedule": "See its schedule", "Compare": "Does switching pay?"}
-# Of a cluster: its field, the label, the least value and the step.
-ASSUMED = (
-    ("servers", "Servers", 1, 1),
-    ("ports_per_server", "Ports per server", 1, 1),
-    ("switches", "Circuit switches", 1, 1),
-    ("port_gbps", "Port speed, Gbit/s", 0.1, 100.0),
-    ("slot_ms", "Slot, ms", 0.001, 0.5),
-    ("reconfiguration_ms", "Reconfiguration delay, ms", 0.0, 1.0),
-)
+# What an assumed cluster asks for, and by how much a click changes it.
+ASSUMED = {
+    "servers": 1,
+    "ports_per_server": 1,
+    "switches": 1,
+    "port_gbps": 100.0,
+    "slot_ms": 0.5,
+    "reconfiguration_ms": 1.0,
+}
 
 
 def own_files() -> None:
@@ -216,23 +218,21 @@ def _assumed(now: Loaded) -> None:
             '<p class="chart">Assumed cluster <span>No file describes the cluster of this job. '
             "These values are assumed: change them, or add a cluster file.</span></p>"
         )
-        for column, (field, label, least, step) in zip(
-            st.columns(len(ASSUMED)), ASSUMED, strict=True
-        ):
-            value = getattr(now.cluster, field)
+        for column, (name, step) in zip(st.columns(len(ASSUMED)), ASSUMED.items(), strict=True):
+            field, value = fields_of(Cluster)[name], getattr(now.cluster, name)
             column.number_input(
-                label,
+                field.label,
                 value=value,
-                min_value=least,
                 step=step,
-                key=f"assumed_{field}_{now.cluster.digest[:12]}",
+                key=f"assumed_{name}_{now.cluster.digest[:12]}",
                 format="%d" if isinstance(value, int) else "%g",
+                **number_limits(field),
             )
         digest = now.cluster.digest[:12]
         st.form_submit_button(
             "Use these values",
             on_click=lambda: change_assumed(
-                **{field: st.session_state[f"assumed_{field}_{digest}"] for field, *_ in ASSUMED}
+                **{name: st.session_state[f"assumed_{name}_{digest}"] for name in ASSUMED}
             ),
         )
 

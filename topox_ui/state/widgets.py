@@ -241,8 +241,8 @@ def section(
 def number(model: type[PageState], field: str, **more: Any) -> Any:
     """Draw a field for a number from the least to the most that the state's field may be, its unit in the label."""
     said = fields_of(model)[field]
-    label = f"{said.title}, {said.unit}" if said.unit else said.title
-    return control("number_input", model, field, **{"label": label} | number_limits(said) | more)
+    more = {"label": said.label} | number_limits(said) | more
+    return control("number_input", model, field, **more)
 
 
 def number_limits(field: Field) -> dict[str, Any]:

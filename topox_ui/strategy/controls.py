@@ -208,7 +208,7 @@ def pick_search(graph: OperatorGraph, servers: int) -> Search:
             memory = number(
                 StrategyState,
                 "memory_gb",
-                label="Memory of a GPU, GB",
+                label="Memory of a GPU (GB)",
                 value=float(graph.memory_gb) if memory is None else memory,
                 step=8.0,
             )

@@ -62,7 +62,7 @@ def pick_machine(model: Model) -> tuple[Machine, int]:
         memory = number(
             StrategyState,
             "gpu_memory_gb",
-            label="Memory of a GPU, GB",
+            label="Memory of a GPU (GB)",
             value=known.memory_gb if now.gpu_memory_gb is None else now.gpu_memory_gb,
             step=8.0,
         )

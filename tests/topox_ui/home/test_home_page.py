@@ -98,7 +98,7 @@ def test_a_cluster_that_was_assumed_is_shown_as_such_and_its_values_changed_ther
     graph, cluster = load_sample("blackboard")
     at = bring_graph(visit(way="files"), graph)
     assert "Assumed cluster" in words(at) and "cluster assumed" in words(at)
-    assert not use("Port speed, Gbit/s", 40.0).error
+    assert not use("Port speed (Gbit/s)", 40.0).error
     assert loaded(at).cluster.port_gbps == 40.0 and "Assumed cluster" in words(at)
     assert "lacks" in the_error(use("Servers", 1))
     bring_cluster(at, cluster)
