@@ -138,9 +138,9 @@ def test_an_uploaded_list_is_read_and_asked_how_long_its_iteration_lasts(page):
     assert not at.error and metric(at, "Windows long enough") == "66.7 %"
     assert metric(at, "Added time, provisioned") == "15 ms"
     assert "taken to end the iteration" in words(at) and "15 % slower" in words(at)
-    put(at.number_input, "Iteration, ms", 1500.0)
+    put(at.number_input, "Iteration (ms)", 1500.0)
     assert "1 % slower" in words(at) and "iteration 1.5 s" in words(at) and address(at) == {}
-    put(at.number_input, "Iteration, ms", 50.0)
+    put(at.number_input, "Iteration (ms)", 50.0)
     assert "at least 100, where the last window ends (got 50)" in the_error(at)
 
 
