@@ -58,6 +58,11 @@ class JobRequest:
         """Return the job on a cluster with another delay."""
         return replace(self, cluster=self.cluster.changed(reconfiguration_ms=delay_ms))
 
+    @property
+    def nodes(self) -> int:
+        """Nodes of the graph as the settings lower it."""
+        return len(lower(self.task_graph, self.settings.lowering))
+
     def lowered(self, lowering: Lowering) -> FabricRequest:
         """Return the request of one fabric that lowers the graph so."""
         return FabricRequest(

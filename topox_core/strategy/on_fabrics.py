@@ -13,7 +13,7 @@ from topox_core.fabrics.comparison.compare import (
     run_with_best_lowering,
 )
 from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.planning.lowering_search import Case, ring_choices
+from topox_core.fabrics.planning.lowering_search import ring_choices
 from topox_core.fabrics.run import JobRequest
 from topox_core.model.cluster import Cluster, one_port_a_switch
 from topox_core.model.task_graph import TaskGraph
@@ -46,7 +46,7 @@ def estimate(name: str, job: JobRequest, best_ms: float = math.inf) -> tuple[flo
     if name != "scheduled" or job.settings.on_slots:
         return run_with_best_lowering(name, job).iteration_ms, True
     own = job.lowered(job.settings.lowering)
-    requests = [own, *map(job.lowered, ring_choices(Case(name, job)))]
+    requests = [own, *map(job.lowered, ring_choices(name, job))]
     bounds_ms = [circuit_bound(one.graph, job.cluster, job.settings).ms for one in requests]
     bound_ms, fixed_ms = min(bounds_ms), math.inf
     if job.settings.switching in ("auto", "fixed"):

@@ -3,7 +3,7 @@
 import json
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 from math import inf
 from typing import Any
@@ -73,22 +73,8 @@ SERVED = "This point uses a plan made for a longer delay, or for slower or fewer
 OF_MONEY = ("prices", "running.")
 
 
-@dataclass(frozen=True)
-class FabricCase:
-    """A point of a task graph, made ready to be run.
-
-    ``shipped``: whether the plan that the release has for its graph competes. Not with those of a generator,
-    where it would be the plan of one point among others that have none.
-    """
-
-    fabric: str
-    request: JobRequest
-    catalogue: Catalogue
-    shipped: bool = False
-
-
-def fabric_case(resolved: Resolved, values: Values) -> FabricCase:
-    """Return what a point runs.
+def point_job(resolved: Resolved, values: Values) -> JobRequest:
+    """Return what the fabric of a point runs.
 
     Raises
     ------
@@ -98,48 +84,46 @@ def fabric_case(resolved: Resolved, values: Values) -> FabricCase:
     graph, base = graph_at(resolved, values)
     cluster = _cluster_at(base, values)
     check_fits(graph, cluster)
-    prices = priced_at(values, SET_BY_SPEED)
-    return FabricCase(
-        str(values.get("fabric", DEFAULT_FABRIC)),
-        JobRequest(graph, cluster, _settings(values), _options(cluster, prices, values)),
-        prices,
-        shipped=resolved.subject.kind not in GENERATED,
-    )
+    return JobRequest(graph, cluster, _settings(values), _options(cluster, values))
 
 
-def run_of_point(case: FabricCase, stop: Stop) -> FabricRun:
+def fabric_at(values: Values) -> str:
+    """Return the fabric of a point."""
+    return str(values.get("fabric", DEFAULT_FABRIC))
+
+
+def run_of_point(resolved: Resolved, values: Values, stop: Stop) -> FabricRun:
     """Run a point as every comparison does; raises InputError and Stopped as :func:`run_with_best_lowering`.
 
-    A sample's own plan of the release serves it where that is shorter, as on every page.
+    A sample's own plan of the release serves it where that is shorter, as on every page; not the graph of a
+    generator, where it would be the plan of one point among others that have none.
     """
-    run = _run_of_point(case, stop)
-    plan = shipped_plan(case.request) if case.shipped else None
+    job = point_job(resolved, values)
+    run = _run_by_itself(fabric_at(values), job, stop)
+    plan = None if resolved.subject.kind in GENERATED else shipped_plan(job)
     if plan is None or run.result is None:
         return run
-    best = PlanChoice(case.request, run.result).among((plan,))
+    best = PlanChoice(job, run.result).among((plan,))
     return run if best is run.result else replace(better_run(run, best), message=SERVED)
 
 
-def _run_of_point(case: FabricCase, stop: Stop) -> FabricRun:
-    """Run a point by itself.
+def _run_by_itself(fabric: str, job: JobRequest, stop: Stop) -> FabricRun:
+    """Run a point without any plan of another one.
 
     Where the bound shows that no plan that switches beats fixed circuits, the plan beside them is one of few
     (moe at 25 ms: 0.5 s, not 2.4 s; the iteration is the same).
     """
-    request = case.request
-    if case.fabric == "scheduled" and request.settings.engine == "list":
-        request = beside_fixed(request, stop)
+    if fabric == "scheduled" and job.settings.engine == "list":
+        job = beside_fixed(job, stop)
         fixed_ms = min(
-            (request.runs[name].iteration_ms for name in FIXED if name in request.runs), default=inf
+            (job.runs[name].iteration_ms for name in FIXED if name in job.runs), default=inf
         )
-        least = bound_of(request, "changing") if fixed_ms < inf else None
+        least = bound_of(job, "changing") if fixed_ms < inf else None
         if least is not None and least.ms > fixed_ms:
-            run = run_over_every(
-                case.fabric, request, freely_scheduled(request, stop, quickly=True)
-            )
+            run = run_over_every(fabric, job, freely_scheduled(job, stop, quickly=True))
             if run.result is not None and run.result.switching == "fixed":
                 return run
-    return run_with_best_lowering(case.fabric, request, stop)
+    return run_with_best_lowering(fabric, job, stop)
 
 
 def fabric_outcome(resolved: Resolved, values: Values, stop: Stop) -> Outcome:
@@ -150,18 +134,18 @@ def fabric_outcome(resolved: Resolved, values: Values, stop: Stop) -> Outcome:
     InputError, Stopped
         If it cannot be run, or not in time.
     """
-    case = fabric_case(resolved, values)
-    run = _remembered_run(resolved, case, values, stop)
+    job = point_job(resolved, values)
+    run = _remembered_run(resolved, values, job, stop)
     outcome: Outcome = {
-        "measures": measures_of_run(run, case, values),
-        "graph": case.request.task_graph.digest,
-        "cluster": case.request.cluster.digest,
-        "held": asdict(case.request.cluster),
+        "measures": measures_of_run(run, job, priced_at(values), values),
+        "graph": job.task_graph.digest,
+        "cluster": job.cluster.digest,
+        "held": asdict(job.cluster),
         "message": run.message,
     }
     if run.result is not None:
         outcome |= {"status": run.result.status, "stopped_by": run.result.stopped_by}
-        if case.request.settings.effort != "first":  # what a time limit decided cannot be had again
+        if job.settings.effort != "first":  # what a time limit decided cannot be had again
             outcome["result"] = deflated(run.result)
     return outcome
 
@@ -176,17 +160,18 @@ def deflated(result: Result) -> bytes:
 _runs = Latest[FabricRun](8)
 
 
-def _remembered_run(resolved: Resolved, case: FabricCase, values: Values, stop: Stop) -> FabricRun:
-    apart = {"fabric"} if case.fabric in PAYS_DELAY else {"fabric", "cluster.reconfiguration_ms"}
+def _remembered_run(resolved: Resolved, values: Values, job: JobRequest, stop: Stop) -> FabricRun:
+    fabric = fabric_at(values)
+    apart = {"fabric"} if fabric in PAYS_DELAY else {"fabric", "cluster.reconfiguration_ms"}
     rest = sorted(
         (name, value)
         for name, value in values.items()
         if name not in apart and not name.startswith(OF_MONEY)
     )
-    key = (resolved.digest, case.fabric, case.request.options.equivalent_gbps, *rest)
+    key = (resolved.digest, fabric, job.options.equivalent_gbps, *rest)
     run = _runs.get(key)
     if run is None:
-        run = _runs[key] = run_of_point(case, stop)
+        run = _runs[key] = run_of_point(resolved, values, stop)
     return run
 
 
@@ -249,7 +234,7 @@ def _settings(values: Values) -> Settings:
     )
 
 
-def _options(cluster: Cluster, prices: Catalogue, values: Values) -> FabricOptions:
+def _options(cluster: Cluster, values: Values) -> FabricOptions:
     """Return the options of a point's fabric, read as the command ``compare`` reads its own."""
     chosen = {
         name: values[f"fabric.{name}"] for name in FABRIC_FIELDS if f"fabric.{name}" in values
@@ -258,12 +243,12 @@ def _options(cluster: Cluster, prices: Catalogue, values: Values) -> FabricOptio
     described = not chosen.keys().isdisjoint(FAT_TREE_SHAPE)
     if described or values.get("fabric.fat_tree", "cost") == "full":
         return options
-    if str(values.get("fabric", DEFAULT_FABRIC)) != "fat_tree":
+    if fabric_at(values) != "fat_tree":
         return options
-    return replace(options, equivalent_gbps=same_cost_nic_gbps(cluster, prices))
+    return replace(options, equivalent_gbps=same_cost_nic_gbps(cluster, priced_at(values)))
 
 
-def priced_at(values: Values, usual: str) -> Catalogue:
+def priced_at(values: Values, usual: str = SET_BY_SPEED) -> Catalogue:
     """Return the price set of a point, or the usual one, with the figures that the point sets."""
     figures: dict[str, dict[str, Value]] = {}
     for key, value in values.items():
@@ -274,9 +259,11 @@ def priced_at(values: Values, usual: str) -> Catalogue:
     return catalogue.changed(figures) if figures else catalogue
 
 
-def measures_of_run(run: FabricRun, case: FabricCase, values: Values) -> dict[str, float | None]:
+def measures_of_run(
+    run: FabricRun, job: JobRequest, prices: Catalogue, values: Values
+) -> dict[str, float | None]:
     """Return the measures of a run and of its network; raises InputError where the network cannot be priced."""
-    bill = fabric_bill(case.fabric, case.request.cluster, case.catalogue, case.request.options)
+    bill = fabric_bill(run.fabric, job.cluster, prices, job.options)
     return {
         "iteration_ms": run.iteration_ms,
         "bound_ms": run.bound_ms,

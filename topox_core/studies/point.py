@@ -32,11 +32,11 @@ from topox_core.studies.keys import (
 )
 from topox_core.studies.outcomes import (
     OUTCOMES,
-    FabricCase,
     Outcome,
     deflated,
-    fabric_case,
     measures_of_run,
+    point_job,
+    priced_at,
     run_of_point,
 )
 from topox_core.studies.subject import (
@@ -163,7 +163,7 @@ def fabric_run_of(settings: Mapping[str, Any], kept: Kept = lambda _: None) -> F
         (job.resolved.subject.runs != FABRIC, "is no run of a task graph: it has no times to draw"),
         file="run",
     )
-    return run_of_point(fabric_case(job.resolved, dict(cell)), never)
+    return run_of_point(job.resolved, dict(cell), never)
 
 
 # -- what a page or a command has computed already -------------------------------------------------
@@ -203,10 +203,10 @@ class KeptRun:
         assert self.resolved.graph is not None
         return self.resolved.graph
 
-    def case(self, fabric: str) -> FabricCase:
-        """Return the run as a point would make it."""
-        request = JobRequest(self.graph, self.cluster, self.settings, self.options)
-        return FabricCase(fabric, request, self.catalogue)
+    @property
+    def job(self) -> JobRequest:
+        """What was run, as a point has it."""
+        return JobRequest(self.graph, self.cluster, self.settings, self.options)
 
     def values(self, fabric: str) -> dict[str, Value]:
         """Return what holds, by the keys of a study of its subject."""
@@ -280,7 +280,7 @@ def record_of_solve(result: Result, kept: KeptRun, seconds: float = 0.0) -> RunR
     if result.engine != "list":
         what += [result.makespan_ms, result.bound_ms]
     values = kept.values("scheduled")
-    measures = measures_of_run(planned_run(result), kept.case("scheduled"), values)
+    measures = measures_of_run(planned_run(result), kept.job, kept.catalogue, values)
     shown = {
         "settings.effort": result.settings.effort,
         "settings.engine": made["engine"],
@@ -310,39 +310,36 @@ def record_of_fabric_run(run: FabricRun, kept: KeptRun, seconds: float = 0.0) ->
     if run.result is not None and run.result.execution is not None:
         return record_of_solve(run.result, kept, seconds)
     values = kept.values(run.fabric)
-    case = kept.case(run.fabric)
-    job = StudyJob(kept.resolved)
-    again = _is_point(job, case, values)
-    key = job.key(job.cell(values))
+    study = StudyJob(kept.resolved)
+    cell = study.cell(values)
+    key, again = study.key(cell), _is_point(kept, run.fabric, dict(cell))
     if not again:
-        key = digest_of(
-            [key, run.fabric, asdict(case.request.options), case.request.settings.as_record()]
-        )
+        made = kept.settings.as_record()
+        key = digest_of([key, run.fabric, asdict(kept.options), made])
     return kept.record(
         seconds,
         FABRIC,
         key,
         values,
-        measures=measures_of_run(run, case, values),
+        measures=measures_of_run(run, kept.job, kept.catalogue, values),
         status="simulated",
         stopped_by="",
         message="" if again else NOT_AGAIN,
     )
 
 
-def _is_point(job: StudyJob, case: FabricCase, values: Mapping[str, Value]) -> bool:
+def _is_point(kept: KeptRun, fabric: str, values: Values) -> bool:
     """Return whether a point with these values runs just this."""
     try:
-        point = fabric_case(job.resolved, dict(job.cell(values)))
+        job, prices = point_job(kept.resolved, values), priced_at(values)
     except InputError:
         return False
-    ours, its = case.request, point.request
     return (
-        ours.cluster == its.cluster
-        and ours.settings.as_record() == its.settings.as_record()
+        kept.cluster == job.cluster
+        and kept.settings.as_record() == job.settings.as_record()
         and all(
-            getattr(ours.options, name) == getattr(its.options, name)
-            for name in ("topology_variant", *ENTRIES[case.fabric].options)
+            getattr(kept.options, name) == getattr(job.options, name)
+            for name in ("topology_variant", *ENTRIES[fabric].options)
         )
-        and case.catalogue == point.catalogue
+        and kept.catalogue == prices
     )

@@ -37,7 +37,7 @@ from topox_core.fabrics.comparison.words import (
 from topox_core.fabrics.fluid.simulator import Stopped
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.planning import lowering_search
-from topox_core.fabrics.planning.lowering_search import Case, fastest_run, ring_choices
+from topox_core.fabrics.planning.lowering_search import fastest_run, ring_choices
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.registry import FABRICS, PAYS_DELAY, USUAL
 from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun, JobRequest
@@ -197,15 +197,15 @@ def test_what_is_fixed_is_not_tried(fabric: str, settings: Settings) -> None:
         tried.append(request.graph.lowering)
         return run_one("provisioned", request)
 
-    case = Case(fabric, JobRequest(*load_past("fsdp"), settings))
-    fastest_run(case, on, lambda request: on(request).iteration_ms)
+    job = JobRequest(*load_past("fsdp"), settings)
+    fastest_run(fabric, job, on, lambda request: on(request).iteration_ms)
     assert tried == [settings.lowering]
 
 
 def test_a_free_choice_of_what_is_none_is_refused_and_static_circuits_have_rings_of_their_own() -> (
     None
 ):
-    assert ring_choices(Case("static", JobRequest(*load_past("fsdp"), FREELY))) == ()
+    assert ring_choices("static", JobRequest(*load_past("fsdp"), FREELY)) == ()
     assert "must be one of rings, algorithm" in refusal(Settings.of, free=("colour",))
 
 
@@ -242,9 +242,12 @@ def test_the_more_tasks_the_fewer_choices_are_planned(
         tried.append((fabric, request.settings.lowering.rings))
         return run_one(fabric, request)
 
-    case = Case("scheduled", JobRequest(*load_past("fsdp"), replace(FREELY, free=("rings",))))
+    job = JobRequest(*load_past("fsdp"), replace(FREELY, free=("rings",)))
     fastest_run(
-        case, partial(on, "scheduled"), lambda request: on("provisioned", request).iteration_ms
+        "scheduled",
+        job,
+        partial(on, "scheduled"),
+        lambda request: on("provisioned", request).iteration_ms,
     )
     assert tried == expected
 

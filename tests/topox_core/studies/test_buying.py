@@ -54,7 +54,7 @@ from topox_core.studies.buying.words import (
     questions_turned,
     unfit_words,
 )
-from topox_core.studies.outcomes import fabric_case
+from topox_core.studies.outcomes import point_job
 from topox_core.studies.study_run import PointRow, chains, with_harder_plans
 from topox_core.studies.subject import Resolved, Subject, resolve
 
@@ -298,8 +298,8 @@ def test_a_faster_switch_can_use_the_plan_of_a_slower_one_whatever_both_are_call
 def test_a_plan_that_another_page_found_is_one_of_every_switch_and_rivals_have_none(
     question: Question,
 ) -> None:
-    slow = fabric_case(question.resolved, question.at(OFFERS[0], 2, "usual", {DELAY: 2.0}).values)
-    request = slow.request
+    slow = question.at(OFFERS[0], 2, "usual", {DELAY: 2.0}).values
+    request = point_job(question.resolved, slow)
     found = schedule(request.task_graph, request.cluster, request.settings)
     plan = PassedPlan.of(found)
     assert plan is not None and found.makespan_ms is not None
@@ -307,7 +307,7 @@ def test_a_plan_that_another_page_found_is_one_of_every_switch_and_rivals_have_n
     rows = with_known_plans(question, (sip, mems, fixed), [plan])
     assert rows[0].iteration_ms is not None and rows[0].iteration_ms <= found.makespan_ms
     assert [one.handed_on for one in rows] == [True, True, False] and rows[2] == fixed
-    job = fabric_case(question.resolved, question.values(sip.choice)).request
+    job = point_job(question.resolved, question.values(sip.choice))
     assert rows[0].iteration_ms == plan.on(job)[1].makespan_ms
     short = replace(sip, iteration_ms=1e-3)
     assert with_known_plans(question, (short,), [plan]) == (short,)

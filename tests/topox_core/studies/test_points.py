@@ -13,7 +13,7 @@ from topox_core.economics.comparison import Question, tornado
 from topox_core.economics.networks import Counting
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, SET_BY_SPEED, price_set
 from topox_core.errors import InputError
-from topox_core.fabrics.comparison.compare import compare
+from topox_core.fabrics.comparison.compare import compare, run_with_best_lowering
 from topox_core.fabrics.crossover.shipped import shipped_plan
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.planning.scheduled import schedule
@@ -27,7 +27,8 @@ from topox_core.rails.presets import preset
 from topox_core.runs.run import never
 from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import FREE, Settings
-from topox_core.studies.outcomes import SERVED, fabric_case, run_of_point
+from topox_core.studies import outcomes
+from topox_core.studies.outcomes import SERVED, point_job, run_of_point
 from topox_core.studies.point import (
     KeptRun,
     StudyJob,
@@ -71,18 +72,22 @@ def test_a_point_of_a_sample_is_the_row_of_the_comparison() -> None:
         assert found == [row.iteration_ms, row.bound_ms, row.circuits_changed], name
 
 
-def test_a_point_of_a_sample_may_have_its_plan_of_the_release_and_one_of_a_generator_not() -> None:
+def test_a_point_of_a_sample_may_have_its_plan_of_the_release_and_one_of_a_generator_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """So that command and page say one number; beside it the sample's rules plan as any file's do."""
     graph, cluster = load_sample("moe")
     plan = shipped_plan(JobRequest(graph, cluster, LIST))
     assert plan is not None
     assert shipped_plan(JobRequest(graph, cluster.changed(port_gbps=90.0), LIST)) is plan
-    case = fabric_case(resolve(Subject("sample", {"name": "moe"})), {})
-    served, own = (run_of_point(replace(case, shipped=one), never) for one in (True, False))
+    sample = resolve(Subject("sample", {"name": "moe"}))
+    job = point_job(sample, {})
+    served, own = run_of_point(sample, {}, never), run_with_best_lowering("scheduled", job)
     assert (served.message, own.message) == (SERVED, "")
-    assert served.iteration_ms == plan.on(case.request)[1].makespan_ms < own.iteration_ms
+    assert served.iteration_ms == plan.on(job)[1].makespan_ms < own.iteration_ms
     assert check(graph, cluster, to_record(served.result)).ok
-    assert not fabric_case(resolve(Subject("workload", {"generator": "moe"})), {}).shipped
+    monkeypatch.setattr(outcomes, "shipped_plan", lambda _job: pytest.fail("looked for a plan"))
+    assert run_of_point(resolve(Subject("workload", {"generator": "moe"})), {}, never).result
 
 
 def test_a_plan_of_the_release_serves_no_other_choices_than_those_it_was_made_with() -> None:

@@ -12,7 +12,7 @@ from topox_core.errors import InputError, refuse_if
 from topox_core.fabrics.fluid.simulator import Stopped, go_on
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.planning.fixed_beside import FIXED, fixed_run
-from topox_core.fabrics.planning.lowering_search import Case, fastest_run, run_over_every
+from topox_core.fabrics.planning.lowering_search import fastest_run, run_over_every
 from topox_core.fabrics.planning.scheduled import freely_scheduled
 from topox_core.fabrics.registry import ENTRIES, FABRICS, USUAL, fabric
 from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest
@@ -116,7 +116,7 @@ def _run_with_best_lowering(name: str, request: JobRequest, stop: Stop) -> Fabri
             if name == "scheduled":
                 return freely_scheduled(request, stop)
             return fixed_run(name, request, stop)
-    return fastest_run(Case(name, request), lambda lowered: run_one(name, lowered, stop))
+    return fastest_run(name, request, lambda lowered: run_one(name, lowered, stop))
 
 
 def _ideal(request: JobRequest, stop: Stop) -> FabricRun:
@@ -142,7 +142,7 @@ def _ideal(request: JobRequest, stop: Stop) -> FabricRun:
 
 def _ideal_of(request: JobRequest, stop: Stop) -> FabricRun:
     request = replace(request, runs=_with_candidates(request, stop))
-    return fastest_run(Case("ideal", request), lambda lowered: run_one("ideal", lowered, stop))
+    return fastest_run("ideal", request, lambda lowered: run_one("ideal", lowered, stop))
 
 
 def _with_candidates(request: JobRequest, stop: Stop) -> dict[str, FabricRun]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
-from topox_core.fabrics.planning.lowering_search import Case, choices
+from topox_core.fabrics.planning.lowering_search import choices
 from topox_core.fabrics.run import FabricRequest, JobRequest
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution
@@ -272,7 +272,7 @@ class DelayBounds:
             if delay_ms is None:
                 return None
             before = len(self.graphs)
-            for lowering in choices(Case("scheduled", self.job.at_delay(max(delay_ms, MIN_MS)))):
+            for lowering in choices("scheduled", self.job.at_delay(max(delay_ms, MIN_MS))):
                 self.use(lowering)
             if len(self.graphs) == before:
                 return delay_ms

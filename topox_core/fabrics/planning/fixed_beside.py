@@ -12,7 +12,7 @@ from topox_core.fabrics.controllers.circuits import run_provisioned
 from topox_core.fabrics.fixed.static import run_static, run_static_graph, with_rates
 from topox_core.fabrics.fluid.links import ideal_bound, measured_on_links, wired
 from topox_core.fabrics.fluid.simulator import Pairs, Stopped
-from topox_core.fabrics.planning.lowering_search import MAX_COMPARED_NODES, Case, fastest_run, tried
+from topox_core.fabrics.planning.lowering_search import MAX_COMPARED_NODES, fastest_run, tried
 from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest, LoweringChoice
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution, Layout, PathRates
@@ -40,7 +40,7 @@ def in_turn(job: JobRequest, than_ms: float, stop: Stop) -> Iterator[FabricRun]:
         If ``stop()`` turns true meanwhile.
     """
     at_once = replace(job.at_delay(0.0), runs={})
-    for lowering in tried(Case("provisioned", at_once)):
+    for lowering in tried("provisioned", at_once):
         with suppress(InputError):  # too many transfers, ports that cannot be cabled evenly
             order = at_once.lowered(lowering)
             if _few_peers(order.graph, order.cluster):
@@ -133,7 +133,6 @@ def fixed_run(name: str, job: JobRequest, stop: Stop) -> FabricRun:
     if name == "static_graph" and "static" not in job.runs:
         with suppress(InputError):  # a search may connect those whom TopologyFinder does not
             job = replace(job, runs={**job.runs, "static": fixed_run("static", job, stop)})
-    case = Case(name, job)
     run_lowered = {"static": run_static, "static_graph": run_static_graph}[name]
     settings, options, started = job.settings, job.options, job.runs.get("static")
     key = (
@@ -144,7 +143,7 @@ def fixed_run(name: str, job: JobRequest, stop: Stop) -> FabricRun:
     )
     run = _kept.get(key) if options.layout is None else None
     if run is None:
-        run = fastest_run(case, lambda order: run_lowered(order, stop))
+        run = fastest_run(name, job, lambda order: run_lowered(order, stop))
         if name == "static_graph":
             for other in in_turn(job, run.iteration_ms, stop):
                 if other.iteration_ms < run.iteration_ms * (1 - 1e-9):

@@ -9,7 +9,7 @@ the plan's clock, says which are.
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, combinations, islice, product
 
 from topox_core.errors import InputError
@@ -30,7 +30,6 @@ from topox_core.model.transfer_graph import TransferGraph
 from topox_core.schedule.bounds.open_bound import Way, open_bound
 from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.results.result import MET, FixedCircuits, Result
-from topox_core.schedule.settings import Settings
 from topox_core.schedule.source import LOADS
 
 # What runs on fixed circuits and on the ideal switch; the other fabrics that choose change circuits.
@@ -125,38 +124,24 @@ RunLowered = Callable[[FabricRequest], FabricRun]
 ProvisionedMs = Callable[[FabricRequest], float]
 
 
-@dataclass(frozen=True)
-class Case:
-    """What a choice depends on: a job on one fabric."""
-
-    fabric: str
-    job: JobRequest
-
-    @property
-    def settings(self) -> Settings:
-        """How the job's collectives are lowered, and what of it is free."""
-        return self.job.settings
-
-    @property
-    def free(self) -> bool:
-        """Whether there is anything to choose."""
-        return bool(self.settings.free) and bool(ENTRIES[self.fabric].alone_on)
-
-    @property
-    def nodes(self) -> int:
-        """Nodes of the graph as the settings lower it."""
-        return len(self.job.lowered(self.settings.lowering).graph)
+def _chooses(name: str, job: JobRequest) -> bool:
+    """Return whether a fabric has anything to choose."""
+    return bool(job.settings.free) and bool(ENTRIES[name].alone_on)
 
 
 def fastest_run(
-    case: Case, run: RunLowered, provisioned: ProvisionedMs | None = None, few: bool = False
+    name: str,
+    job: JobRequest,
+    run: RunLowered,
+    provisioned: ProvisionedMs | None = None,
+    few: bool = False,
 ) -> FabricRun:
     """Return the fastest run over all free choices; of equal ones the first, the settings' own lowering foremost.
 
     Parameters
     ----------
     run
-        Runs the lowered job on the case's fabric.
+        Runs the lowered job on the fabric.
     provisioned
         For the scheduled fabric: how long the provisioned controller takes, in ms on the plan's clock.
     few
@@ -167,51 +152,50 @@ def fastest_run(
     InputError
         If the fabric cannot run the settings' own lowering.
     """
-    if case.fabric != "scheduled" or not case.free or case.nodes > MAX_NODES:
-        return _fastest(case, tried(case), run)
+    if name != "scheduled" or not _chooses(name, job) or job.nodes > MAX_NODES:
+        return _fastest(name, job, tried(name, job), run)
     assert provisioned is not None
-    if case.settings.engine == "list":
-        return _fastest(case, _likely(case, provisioned, few), run)
-    return _run(case, planned_lowering(case, run, provisioned), run)
+    if job.settings.engine == "list":
+        return _fastest(name, job, _likely(job, provisioned, few), run)
+    return _run(name, job, planned_lowering(job, run, provisioned), run)
 
 
-def tried(case: Case, most: int = 0) -> Iterator[Lowering]:
+def tried(name: str, job: JobRequest, most: int = 0) -> Iterator[Lowering]:
     """Yield the settings' own lowering, then all that are tried besides; where a quick look tells which are promising, so many."""
-    yield case.settings.lowering
-    if case.free and case.nodes <= MAX_NODES:
-        yield from islice(_many_choices(case), most) if most else choices(case)
+    yield job.settings.lowering
+    if _chooses(name, job) and job.nodes <= MAX_NODES:
+        yield from islice(_many_choices(name, job), most) if most else choices(name, job)
 
 
-def planned_lowering(case: Case, run: RunLowered, provisioned: ProvisionedMs) -> Lowering:
+def planned_lowering(job: JobRequest, run: RunLowered, provisioned: ProvisionedMs) -> Lowering:
     """Return the lowering that an engine plans for: that of the best list schedule which switches.
 
     Nothing is planned where there is nothing to choose, or where the size of the graph lets the
     provisioned controller choose: an engine plans what was chosen itself.
     """
-    own = case.settings
+    own = job.settings
     by_rules = replace(own, engine="list", clock="slots" if own.on_slots else own.clock)
-    case = replace(case, job=replace(case.job, settings=by_rules))
-    if not case.free or case.nodes > MAX_NODES:
-        return case.settings.lowering
-    likely = _likely(case, provisioned)
+    job = replace(job, settings=by_rules)
+    if not job.settings.free or job.nodes > MAX_NODES:
+        return job.settings.lowering
+    likely = _likely(job, provisioned)
     if len(likely) == 1:
         return likely[0]
-    result = _fastest(case, likely, run).result
+    result = _fastest("scheduled", job, likely, run).result
     assert result is not None
     return (result.alternative or result).settings.lowering
 
 
-def _likely(case: Case, provisioned: ProvisionedMs, few: bool = False) -> tuple[Lowering, ...]:
+def _likely(job: JobRequest, provisioned: ProvisionedMs, few: bool = False) -> tuple[Lowering, ...]:
     """Return the choices that are planned, in the order in which they are looked at: the provisioned controller's fastest.
 
     Nobody looks further once it is as fast as the bound of all choices.
     """
-    job = case.job
-    looked, planned = (0, 1) if few else looks(case)
-    known = open_bound(job.task_graph, job.cluster, case.settings, "changing")
-    enough_ms = 0.0 if known is None or case.settings.on_slots else known.ms * (1 + 1e-9)
-    at_once: dict[Lowering, float] = {case.settings.lowering: math.inf}
-    for lowering in tried(case, looked):
+    looked, planned = (0, 1) if few else looks(job)
+    known = open_bound(job.task_graph, job.cluster, job.settings, "changing")
+    enough_ms = 0.0 if known is None or job.settings.on_slots else known.ms * (1 + 1e-9)
+    at_once: dict[Lowering, float] = {job.settings.lowering: math.inf}
+    for lowering in tried("scheduled", job, looked):
         with suppress(InputError):  # too many transfers, or a fabric that cannot carry them
             at_once[lowering] = provisioned(job.lowered(lowering))
             if at_once[lowering] <= enough_ms:
@@ -219,18 +203,20 @@ def _likely(case: Case, provisioned: ProvisionedMs, few: bool = False) -> tuple[
     least_ms = min(at_once.values())
     if planned == 1 or least_ms <= enough_ms:
         return (next(one for one, ms in at_once.items() if ms <= least_ms * (1 + 1e-9)),)
-    most_ms = math.inf if case.nodes <= MAX_COMPARED_NODES else SLOWER * least_ms
+    most_ms = math.inf if job.nodes <= MAX_COMPARED_NODES else SLOWER * least_ms
     promising = [one for one in at_once if at_once[one] <= most_ms]
     fastest = sorted(promising, key=lambda one: at_once[one])[:planned]
     return tuple(one for one in promising if one in fastest)
 
 
-def _fastest(case: Case, lowerings: Iterable[Lowering], run: RunLowered) -> FabricRun:
+def _fastest(
+    name: str, job: JobRequest, lowerings: Iterable[Lowering], run: RunLowered
+) -> FabricRun:
     """Return the fastest run, of equal ones the first; the first lowering must be one that can be run."""
     best: FabricRun | None = None
     for lowering in lowerings:
         try:
-            other = _run(case, lowering, run)
+            other = _run(name, job, lowering, run)
         except InputError:
             if best is None:
                 raise
@@ -255,44 +241,45 @@ def _switching_ms(run: FabricRun) -> float:
     return run.iteration_ms if other is None else other.makespan_ms or run.iteration_ms
 
 
-def _run(case: Case, lowering: Lowering, run: RunLowered) -> FabricRun:
-    request = replace(case.job.lowered(lowering), others=_others(case))
+def _run(name: str, job: JobRequest, lowering: Lowering, run: RunLowered) -> FabricRun:
+    request = replace(job.lowered(lowering), others=_others(name, job))
     result = run(request)
     if any(result.execution.graph is one for one in request.others):
         return replace(
-            result, chosen=LoweringChoice(result.execution.graph.lowering, case.settings.free)
+            result, chosen=LoweringChoice(result.execution.graph.lowering, job.settings.free)
         )
-    if not case.free or result.chosen is not None:  # fixed circuits have made choices of their own
+    if (
+        not _chooses(name, job) or result.chosen is not None
+    ):  # fixed circuits have made choices of their own
         return result
-    return replace(result, chosen=LoweringChoice(lowering, case.settings.free))
+    return replace(result, chosen=LoweringChoice(lowering, job.settings.free))
 
 
-def _others(case: Case) -> tuple[TransferGraph, ...]:
+def _others(name: str, job: JobRequest) -> tuple[TransferGraph, ...]:
     """Return what a job may be lowered to besides, for fabrics that look at several graphs at once."""
-    if case.fabric not in SEVERAL_AT_ONCE or not case.settings.free:
+    if name not in SEVERAL_AT_ONCE or not job.settings.free:
         return ()
-    if case.nodes > SEVERAL_AT_ONCE[case.fabric]:
+    if job.nodes > SEVERAL_AT_ONCE[name]:
         return ()
-    planned = replace(case, fabric="scheduled")
-    _, *others = tried(planned, looks(planned)[0])
-    return tuple(lower(case.job.task_graph, one) for one in others)
+    _, *others = tried("scheduled", job, looks(job)[0])
+    return tuple(lower(job.task_graph, one) for one in others)
 
 
-def looks(case: Case) -> tuple[int, int]:
+def looks(job: JobRequest) -> tuple[int, int]:
     """Return how many choices are looked at and how many are planned; for large graphs 0 and 1."""
-    return next((most for nodes, most in LOOKED_AT.items() if case.nodes <= nodes), (0, 1))
+    return next((most for nodes, most in LOOKED_AT.items() if job.nodes <= nodes), (0, 1))
 
 
-def choices(case: Case) -> Iterator[Lowering]:
+def choices(name: str, job: JobRequest) -> Iterator[Lowering]:
     """Yield the lowerings to try besides the settings' own: other rings, and the fastest algorithms with each."""
-    job, own = case.job, case.settings.lowering
-    rings = ring_choices(case)
+    own = job.settings.lowering
+    rings = ring_choices(name, job)
     yield from rings
-    if "algorithm" not in case.settings.free:
+    if "algorithm" not in job.settings.free:
         return
-    most = max(MAX_PLANNED_NODES, 2 * case.nodes)
+    most = max(MAX_PLANNED_NODES, 2 * job.nodes)
     tried = {own, *rings}
-    for lowering, judge in product((own, *rings), ENTRIES[case.fabric].alone_on):
+    for lowering, judge in product((own, *rings), ENTRIES[name].alone_on):
         settings = replace(job.settings, lowering=lowering)
         fastest = with_fastest_algorithms(
             judge, job.task_graph, job.cluster, settings, job.options.topology_variant
@@ -303,25 +290,25 @@ def choices(case: Case) -> Iterator[Lowering]:
             yield fastest
 
 
-def _many_choices(case: Case) -> Iterator[Lowering]:
+def _many_choices(name: str, job: JobRequest) -> Iterator[Lowering]:
     """Yield lowerings to look at besides the settings' own, no two of which give the same transfers, and none too many.
 
     First those that are tried anyway, then the algorithms of no, one and two kinds that are open,
     each on every number of rings.
     """
-    own = case.settings.lowering
-    kinds = _kinds_to_choose(case)
+    own = job.settings.lowering
+    kinds = _kinds_to_choose(job)
     some = (
         _with(one, dict(zip(of, words, strict=True)))
         for count in range(3)
         for of in combinations(kinds, count)
         for words in product(*(kinds[kind] for kind in of))
-        for one in (own, *ring_choices(case))
+        for one in (own, *ring_choices(name, job))
     )
-    graph = case.job.task_graph
+    graph = job.task_graph
     known = {_transfers(lower(graph, own))}
-    most = max(MAX_PLANNED_NODES, 2 * case.nodes)
-    for lowering in chain(choices(case), some):
+    most = max(MAX_PLANNED_NODES, 2 * job.nodes)
+    for lowering in chain(choices(name, job), some):
         with suppress(InputError):  # too many transfers
             if len(graph.tasks) + transfers_of(graph, lowering) <= most:
                 made = _transfers(lower(graph, lowering))
@@ -337,16 +324,16 @@ def _with(lowering: Lowering, words: Mapping[str, str]) -> Lowering:
     return replace(lowering, algorithm=tuple(sorted([*others, *chosen])))
 
 
-def _kinds_to_choose(case: Case) -> dict[str, list[str]]:
+def _kinds_to_choose(job: JobRequest) -> dict[str, list[str]]:
     """Return the kinds whose algorithm is open, each with the words of all that its groups can run.
 
     Messages go whole, or in one part for each port; rings are a choice of their own.
     """
-    graph, ports = case.job.task_graph, case.job.cluster.ports_per_server
-    if "algorithm" not in case.settings.free:
+    graph, ports = job.task_graph, job.cluster.ports_per_server
+    if "algorithm" not in job.settings.free:
         return {}
     kinds: dict[str, list[str]] = {}
-    for kind in sorted({one.kind for one in collectives_of(graph, case.settings.lowering)}):
+    for kind in sorted({one.kind for one in collectives_of(graph, job.settings.lowering)}):
         kinds[kind] = [
             str(Choice(name, parts=parts))
             for name in algorithms_that_fit(kind, graph.group_sizes.get(kind, ()))
@@ -361,21 +348,21 @@ def _transfers(graph: TransferGraph) -> int:
     return hash(tuple(column.tobytes() for column in columns))
 
 
-def ring_choices(case: Case) -> tuple[Lowering, ...]:
+def ring_choices(name: str, job: JobRequest) -> tuple[Lowering, ...]:
     """Return the lowerings on one, two and four rings and on one a port, as far as they differ from the settings' own.
 
     Static circuits need no choice: TopologyFinder moves ring collectives onto the rings it lays.
     """
-    own = case.settings.lowering
-    if "rings" not in case.settings.free or own.strides or case.fabric == "static":
+    own = job.settings.lowering
+    if "rings" not in job.settings.free or own.strides or name == "static":
         return ()
     sizes = {
         len(task.members or ())
-        for task in case.job.task_graph.tasks
+        for task in job.task_graph.tasks
         if (task.kind in RING_KINDS or task.kind == "broadcast")
         and (own.all_reduce_on_network or task.kind != "all_reduce")
     }
     most = max((len(distinct_rings(n)) for n in sizes if n > 1), default=1)
-    ports = case.job.cluster.ports_per_server
+    ports = job.cluster.ports_per_server
     wanted = dict.fromkeys(min(k, most) for k in (ports, *RINGS))
     return tuple(replace(own, rings=k) for k in wanted if k != min(own.rings, most))

@@ -23,7 +23,6 @@ from topox_core.fabrics.planning.fixed_beside import (
 )
 from topox_core.fabrics.planning.lowering_search import (
     MAX_NODES,
-    Case,
     ProvisionedMs,
     RunLowered,
     bound_of,
@@ -207,8 +206,8 @@ def first_plan(job: JobRequest, stop: Stop = never) -> FabricRun:
     The provisioned controller chooses how collectives are lowered, among few choices (moe, 5 speeds by 6 delays: a
     fifth of the time of :func:`freely_scheduled`, 0.6 % longer in the mean, at most 16 %). Raises as that.
     """
-    case = Case("scheduled", beside_first_fixed(job, stop))
-    return fastest_run(case, *_runs(stop, quickly=True), few=True)
+    job = beside_first_fixed(job, stop)
+    return fastest_run("scheduled", job, *_runs(stop, quickly=True), few=True)
 
 
 def freely_scheduled(job: JobRequest, stop: Stop = never, *, quickly: bool = False) -> FabricRun:
@@ -222,30 +221,30 @@ def freely_scheduled(job: JobRequest, stop: Stop = never, *, quickly: bool = Fal
     InputError, Stopped
         As :func:`run_scheduled`.
     """
-    case = Case("scheduled", beside_fixed(job, stop))
-    best = fastest_run(case, *_runs(stop), few=quickly)
+    job = beside_fixed(job, stop)
+    best = fastest_run("scheduled", job, *_runs(stop), few=quickly)
     if quickly:
         return best
     least = bound_of(job, "changing")
     if least is not None and best.iteration_ms <= least.ms * (1 + 1e-9):
         return best
-    for rival in _rivals(case, stop):
+    for rival in _rivals(job, stop):
         if best.iteration_ms > rival.iteration_ms * (1 + 1e-9) and rival.chosen is not None:
             # A plan for what the rival chose has what the rival does among its candidates.
-            other = run_scheduled(case.job.lowered(rival.chosen.lowering), stop)
+            other = run_scheduled(job.lowered(rival.chosen.lowering), stop)
             if other.iteration_ms < best.iteration_ms * (1 - 1e-9):
                 best = replace(other, chosen=rival.chosen)
     return best
 
 
-def _rivals(case: Case, stop: Stop) -> Iterator[FabricRun]:
+def _rivals(job: JobRequest, stop: Stop) -> Iterator[FabricRun]:
     """Yield the controllers that choose for themselves and that no plan may be behind."""
-    if not case.free or case.nodes > MAX_NODES or case.settings.engine != "list":
+    if not job.settings.free or job.nodes > MAX_NODES or job.settings.engine != "list":
         return
-    if case.settings.any_port or case.settings.switching not in ("auto", "planned"):
+    if job.settings.any_port or job.settings.switching not in ("auto", "planned"):
         return
     for name, run in RIVALS.items():
-        yield case.job.runs.get(name) or fastest_run(Case(name, case.job), partial(run, stop=stop))
+        yield job.runs.get(name) or fastest_run(name, job, partial(run, stop=stop))
 
 
 def _runs(stop: Stop, quickly: bool = False) -> tuple[RunLowered, ProvisionedMs]:
@@ -275,7 +274,7 @@ def _order(graph: TaskGraph, cluster: Cluster, settings: Settings, stop: Stop) -
     job = beside_fixed(JobRequest(graph, cluster, settings), stop)
     lowering = settings.lowering
     if settings.free:
-        lowering = planned_lowering(Case("scheduled", job), *_runs(stop))
+        lowering = planned_lowering(job, *_runs(stop))
     return job.lowered(lowering)
 
 

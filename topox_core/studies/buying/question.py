@@ -18,7 +18,7 @@ from topox_core.schema.records import check_fields, check_value
 from topox_core.studies.axes import Axis, Design
 from topox_core.studies.buying.offers import LEVELS, OFFERS, Estimate, SwitchProduct
 from topox_core.studies.keys import LABEL, Value
-from topox_core.studies.outcomes import fabric_case
+from topox_core.studies.outcomes import fabric_at, point_job, priced_at
 from topox_core.studies.study import Study
 from topox_core.studies.subject import Resolved
 
@@ -216,7 +216,7 @@ class Question:
     @cached_property
     def cluster(self) -> Cluster:
         """The cluster with the what-ifs; raises InputError."""
-        return fabric_case(self.resolved, {**self.fixed, FABRIC: "static_graph"}).request.cluster
+        return point_job(self.resolved, {**self.fixed, FABRIC: "static_graph"}).cluster
 
     @property
     def gpus(self) -> int:
@@ -303,9 +303,9 @@ class Question:
     def at_price(self, row: Row, port_usd: float) -> Row:
         """Return a network at another price of a port, which changes no plan: nothing is run; raises InputError."""
         choice = replace(row.choice, values={**row.choice.values, PRICE: port_usd})
-        case = fabric_case(self.resolved, self.values(choice))
-        request = case.request
-        bill = fabric_bill(case.fabric, request.cluster, case.catalogue, request.options)
+        values = self.values(choice)
+        job, prices = point_job(self.resolved, values), priced_at(values)
+        bill = fabric_bill(fabric_at(values), job.cluster, prices, job.options)
         assert bill is not None  # every choice can be bought
         return replace(row, choice=choice, network_usd=bill.cost_usd)
 
@@ -358,7 +358,7 @@ def with_known_plans(
     def served(row: Row) -> Row:
         if row.choice.values.get(FABRIC) != "scheduled" or row.iteration_ms is None:
             return row
-        job = fabric_case(question.resolved, question.values(row.choice)).request
+        job = point_job(question.resolved, question.values(row.choice))
         passed = best_passed(job, plans, row.iteration_ms)
         if passed is None:
             return row
