@@ -40,10 +40,9 @@ from topox_core.studies.buying.run import buying_run  # noqa: E402
 from topox_core.studies.ready import READY, SHIPPED as SHIPPED_STUDIES, Ready  # noqa: E402
 from topox_core.studies.study_run import PointRow, StudyRun, plan_of  # noqa: E402
 from topox_core.workloads.samples import SAMPLES, load_sample  # noqa: E402
-from topox_ui.answers.solving import Case, listing  # noqa: E402
 from topox_ui.cost.question import (  # noqa: E402
     SHIPPED as SHIPPED_SWITCHES,
-    case_now,
+    job_now,
     question_now,
 )
 from topox_ui.state.loading import Loaded  # noqa: E402
@@ -53,11 +52,11 @@ from topox_ui.studies.choosing import finding  # noqa: E402
 from topox_ui.studies.first_screen import ANSWERS  # noqa: E402
 
 
-def first_visit(name: str) -> Case:
-    """Return the case of a sample as a page opens it without any choice."""
+def first_visit(name: str) -> JobRequest:
+    """Return the job of a sample as a page opens it without any choice."""
     graph, cluster = load_sample(name)
     now = Scenario(source="sample", name=name)
-    return Case(graph, now.cluster(cluster), now.settings())
+    return JobRequest(graph, now.cluster(cluster), now.settings())
 
 
 def samples() -> None:
@@ -66,26 +65,26 @@ def samples() -> None:
     for old in FOLDER.glob("*.json.gz"):
         old.unlink()
     for name in SAMPLES:
-        case = first_visit(name)
-        result = schedule(case.graph, case.cluster, listing(case.settings))
-        plan, best = plan_for_another_delay(case, result)
-        write(file_of(case.graph), answer_record(best))
+        job = first_visit(name)
+        result = schedule(job.task_graph, job.cluster, job.by_rules.settings)
+        plan, best = plan_for_another_delay(job, result)
+        write(file_of(job.task_graph), answer_record(best))
         if plan is not None:
-            write(file_of(case.graph, "plan"), answer_record(plan))
+            write(file_of(job.task_graph, "plan"), answer_record(plan))
 
 
-def plan_for_another_delay(case: Case, result: Result) -> tuple[Result | None, Result]:
-    """Return the plan for the delay of a switch on offer that is best at the case's own, if any beats its result, and the best result.
+def plan_for_another_delay(job: JobRequest, result: Result) -> tuple[Result | None, Result]:
+    """Return the plan for the delay of a switch on offer that is best at the job's own, if any beats its result, and the best result.
 
     Pages that look at those switches would find it and show it from then on.
     """
-    job = JobRequest(case.graph, case.cluster, listing(case.settings))
+    job = job.by_rules
     best, shortest = None, result
     delays = {
         ms for one in OFFERS for ms in (one.delay_ms.low, one.delay_ms.usual, one.delay_ms.high)
     }
     for delay_ms in sorted(delays):
-        made = schedule(case.graph, case.at_delay(delay_ms).cluster, job.settings)
+        made = schedule(job.task_graph, job.at_delay(delay_ms).cluster, job.settings)
         plan = PassedPlan.of(made)
         passed = PlanChoice(job, result).among(() if plan is None else (plan,))
         if (passed.makespan_ms or 0.0) < (shortest.makespan_ms or 0.0) * (1 - 1e-9):
@@ -124,7 +123,7 @@ def switches() -> None:
         put(Scenario(source="sample", name=name))
         opened = Loaded(*load_sample(name), name)
         known: dict[str, PointRow] = {}
-        finish(buying_run(question_now(opened, case_now(opened)), known=known))
+        finish(buying_run(question_now(opened, job_now(opened)), known=known))
         points |= {key: [row.status, row.message, row.measures] for key, row in known.items()}
         sys.stdout.write(f"{name}: {len(known)} points\n")
     write(SHIPPED_SWITCHES, points)

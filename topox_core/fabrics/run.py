@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 from topox_core.fabrics.options import FabricOptions
@@ -53,6 +54,30 @@ class JobRequest:
     settings: Settings
     options: FabricOptions = field(default_factory=FabricOptions)
     runs: Mapping[str, FabricRun] = field(default_factory=dict)
+
+    @cached_property
+    def key(self) -> str:
+        """Digest of everything that its schedule depends on with the usual options; who solves and for how long does not count.
+
+        The names count: sessions share results, and no session may read those of another one's files.
+        """
+        return f"{self.cluster.digest}|{self.key_of_plans}"
+
+    @cached_property
+    def key_of_plans(self) -> str:
+        """The same without the cluster: what plans for several clusters have in common."""
+        return f"{self.task_graph.digest}|{self.names!r}|{self.settings.question}"
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What graph and cluster are called, which their digests leave out."""
+        return self.task_graph.name, self.cluster.name
+
+    @cached_property
+    def by_rules(self) -> JobRequest:
+        """The same planned by list scheduling, which the limits of exact solves do not concern."""
+        listing = replace(self.settings, engine="list", time_limit_s=Settings.time_limit_s)
+        return replace(self, settings=listing)
 
     def at_delay(self, delay_ms: float) -> JobRequest:
         """Return the job on a cluster with another delay."""

@@ -1,1 +1,1 @@
-"""What several pages show of one setting: its case, its schedule, the contest of fabrics on it; one result everywhere."""
+"""What several pages show of one setting: its job, its schedule, the contest of fabrics on it; one result everywhere."""

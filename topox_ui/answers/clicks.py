@@ -5,9 +5,9 @@ from functools import partial
 
 import streamlit as st
 
+from topox_core.fabrics.run import JobRequest
 from topox_core.rails.technologies import technology
 from topox_core.text.numbers import delay_label
-from topox_ui.answers.solving import Case
 from topox_ui.shell.charts import button
 from topox_ui.state.loading import choose_what_if
 
@@ -48,11 +48,11 @@ def speed_clicks(page: str, words: str, own_gbps: float, now_gbps: float, take: 
     _row(f"{page}_speeds", words, "speed", clicks, take)
 
 
-def delays_here(case: Case) -> None:
-    """Draw the delays of real switches for a case, whose delay is a what-if; nothing where changes between slots cost no delay."""
-    if case.settings.circuits != "per-slot":
+def delays_here(job: JobRequest) -> None:
+    """Draw the delays of real switches for a job, whose delay is a what-if; nothing where changes between slots cost no delay."""
+    if job.settings.circuits != "per-slot":
         delay_clicks(
-            case.cluster.reconfiguration_ms, lambda ms: choose_what_if(reconfiguration_ms=ms)
+            job.cluster.reconfiguration_ms, lambda ms: choose_what_if(reconfiguration_ms=ms)
         )
 
 

@@ -17,6 +17,7 @@ from topox_core.check.checker import check
 from topox_core.check.schedule_file import read_linked
 from topox_core.errors import InputError
 from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.run import JobRequest
 from topox_core.library.opening import default_path
 from topox_core.library.rows import RunRecord
 from topox_core.library.run_library import RunLibrary
@@ -29,7 +30,7 @@ from topox_core.studies.point import KeptRun, record_of_fabric_run, record_of_so
 from topox_core.studies.subject import Subject, resolved_of
 from topox_core.text.numbers import enumeration, time
 from topox_ui.answers.contest import Contest, Runs
-from topox_ui.answers.solving import PROOF, Case, first_answer, joined, keep, listing, token
+from topox_ui.answers.solving import PROOF, first_answer, joined, keep, token
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import run_owner, session_over
 from topox_ui.shell.charts import button, file_box, quiet, show_error
@@ -102,37 +103,37 @@ _SAID = Passing[str]("kept_said")
 _SEEN = Passing[Latest[None]]("kept_solves")
 
 
-def keep_every(opened: Loaded, case: Case, result: Result) -> None:
+def keep_every(opened: Loaded, job: JobRequest, result: Result) -> None:
     """Put a solve that a page shows into the library, where the reader wants all of them there."""
     if not (keeps_runs() and EVERY_SOLVE.get()):
         return
-    seen, key = _SEEN.get_or(partial(Latest, MAX_SEEN)), token(case, result)
+    seen, key = _SEEN.get_or(partial(Latest, MAX_SEEN)), token(job, result)
     if key in seen:
         return
     seen[key] = None
     try:
-        _put(kept_of(opened, case), lambda kept: [record_of_solve(result, kept)])
+        _put(kept_of(opened, job), lambda kept: [record_of_solve(result, kept)])
     except InputError as error:
         show_error(error)
 
 
-def keep_solve_button(opened: Loaded, case: Case, result: Result) -> None:
+def keep_solve_button(opened: Loaded, job: JobRequest, result: Result) -> None:
     """Offer to keep the solve that Schedule shows."""
     _button(
         "Keep this run",
         opened,
-        case,
+        job,
         FabricOptions(),
         lambda kept: [record_of_solve(result, kept)],
     )
 
 
-def keep_contest_button(opened: Loaded, case: Case, contest: Contest, runs: Runs) -> None:
+def keep_contest_button(opened: Loaded, job: JobRequest, contest: Contest, runs: Runs) -> None:
     """Offer to keep the runs that Compare shows, one a fabric; they are made by list scheduling."""
     _button(
         "Keep these runs",
         opened,
-        replace(case, settings=listing(case.settings)),
+        job.by_rules,
         contest.options,
         lambda kept: [record_of_fabric_run(run, kept) for run in runs.values()],
     )
@@ -157,9 +158,9 @@ Records = Callable[[KeptRun], Iterable[RunRecord]]
 
 
 @notify_errors()
-def _keep(opened: Loaded, case: Case, options: FabricOptions, records: Records) -> None:
+def _keep(opened: Loaded, job: JobRequest, options: FabricOptions, records: Records) -> None:
     """Put runs into the library and say which numbers they have there."""
-    new = _put(kept_of(opened, case, options), records)
+    new = _put(kept_of(opened, job, options), records)
     added = [run for run, is_new in new.items() if is_new]
     before = [run for run, is_new in new.items() if not is_new]
     words = [f"Kept as run {enumeration(added)}."] if added else []
@@ -176,12 +177,12 @@ def _put(kept: KeptRun, records: Records) -> dict[int, bool]:
     return new
 
 
-def kept_of(opened: Loaded, case: Case, options: FabricOptions | None = None) -> KeptRun:
+def kept_of(opened: Loaded, job: JobRequest, options: FabricOptions | None = None) -> KeptRun:
     """Return what runs of what is loaded belong to."""
     return KeptRun(
         resolved_of(named_subject(), opened.graph, opened.cluster),
-        case.cluster,
-        case.settings,
+        job.cluster,
+        job.settings,
         options or FabricOptions(),
         catalogue(),
         Prices.now().prices,
@@ -237,23 +238,23 @@ class Linked:
 LINKED = Lasting[Linked]("linked")
 
 
-def linked_record(case: Case, result: Result, link: dict[str, str]) -> dict[str, Any]:
-    """Return a link and a result of its case as one file has them (docs/files.md)."""
+def linked_record(job: JobRequest, result: Result, link: dict[str, str]) -> dict[str, Any]:
+    """Return a link and a result of its job as one file has them (docs/files.md)."""
     return to_record(result) | {
         "format": "topox-link",
         "version": 1,
         "link": link,
-        "graph_digest": case.graph.digest,
+        "graph_digest": job.task_graph.digest,
     }
 
 
-def link_with_result(name: str, case: Case, result: Result) -> None:
+def link_with_result(name: str, job: JobRequest, result: Result) -> None:
     """Offer the file, and the way to open one."""
     st.download_button(
         "Link with result",
         data=result_json(
-            partial(linked_record, case, result, link_query()),
-            {"graph": case.graph.digest},
+            partial(linked_record, job, result, link_query()),
+            {"graph": job.task_graph.digest},
         ),
         file_name=f"{name}.link.json",
         mime="application/json",
@@ -281,19 +282,19 @@ def _take(data: bytes, file: str) -> None:
 
 
 @notify_errors()
-def take_linked(case: Case) -> None:
-    """Take the result of a file that was opened, now that its case is there; say in one line why where it cannot be."""
+def take_linked(job: JobRequest) -> None:
+    """Take the result of a file that was opened, now that its job is there; say in one line why where it cannot be."""
     linked = LINKED.pop()
     if linked is None:
         return
-    result = _checked(case, linked)
-    keep(run_owner().results(PROOF), case.key, result)
+    result = _checked(job, linked)
+    keep(run_owner().results(PROOF), job.key, result)
     best = time(result.makespan_ms or 0.0)
     where = "from the run library" if linked.kept else "found on another machine"
     notify("info", f"{linked.file} is open: a schedule of {best}, {where}.")
 
 
-def _checked(case: Case, linked: Linked) -> Result:
+def _checked(job: JobRequest, linked: Linked) -> Result:
     """Return the result of a file once nothing in it speaks against it, joined with the list schedule of this page.
 
     Raises
@@ -303,18 +304,18 @@ def _checked(case: Case, linked: Linked) -> Result:
         schedule that there is.
     """
     file, record = linked.file, linked.record
-    if linked.graph_digest != case.graph.digest:
-        problem = f"belongs to another task graph than {case.graph.name or 'the one that is loaded'}: load its graph first"
+    if linked.graph_digest != job.task_graph.digest:
+        problem = f"belongs to another task graph than {job.task_graph.name or 'the one that is loaded'}: load its graph first"
         raise InputError(problem, file=file)
     if record.get("makespan_ms") is None:
         raise InputError("holds no schedule", file=file, field="makespan_ms")
-    refuse_faults(record, case.graph, case.cluster, file)
+    refuse_faults(record, job.task_graph, job.cluster, file)
     try:
-        result = from_record(record, case.graph, case.cluster, case.settings)
+        result = from_record(record, job.task_graph, job.cluster, job.settings)
     except InputError as error:
         raise error.in_file(file) from None
-    refuse_faults(to_record(result), case.graph, case.cluster, file)
-    own = first_answer(case, session_over())
+    refuse_faults(to_record(result), job.task_graph, job.cluster, file)
+    own = first_answer(job, session_over())
     if own.makespan_ms is not None and result.bound_ms > own.makespan_ms * (1 + 1e-9):
         problem = f"says that no schedule is shorter than {result.bound_ms:g} ms, but this page has one of {own.makespan_ms:g} ms"
         raise InputError(problem, file=file, field="bound_ms")

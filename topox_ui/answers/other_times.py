@@ -5,15 +5,15 @@ from contextlib import suppress
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.fabrics.run import JobRequest
 from topox_core.schedule.results.result import Result
 from topox_core.text.numbers import time
 from topox_core.training.job import Job
 from topox_core.workloads.catalogue import generate
 from topox_ui.answers.solving import (
     MAX_TASKS,
-    Case,
     best,
-    case_of,
+    job_of,
     result_shown,
     scheduled_beside,
     settled,
@@ -50,11 +50,11 @@ def schedule_of_loaded(soon: bool = False) -> Result | None:
     """
     opened = loaded()
     with suppress(InputError):
-        case = case_of(opened, scenario()) if opened else None
-        if case is not None and (shown := result_shown(case)) is not None:
+        job = job_of(opened, scenario()) if opened else None
+        if job is not None and (shown := result_shown(job)) is not None:
             return shown
-        if soon and case and prepared():
-            scheduled_beside(case)
+        if soon and job and prepared():
+            scheduled_beside(job)
     return None
 
 
@@ -65,23 +65,23 @@ def on_schedule() -> str:
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)
-def _of_workload(name: str, parameters: Parameters) -> Case:
-    """Return the case of a workload as Schedule has it once it is used; raises InputError of one that is too large."""
-    return Case(*generate(name, dict(parameters), MAX_TASKS), Scenario().settings())
+def _of_workload(name: str, parameters: Parameters) -> JobRequest:
+    """Return the job of a workload as Schedule has it once it is used; raises InputError of one that is too large."""
+    return JobRequest(*generate(name, dict(parameters), MAX_TASKS), Scenario().settings())
 
 
-def once_used(job: Job) -> tuple[float, bool]:
+def once_used(training: Job) -> tuple[float, bool]:
     """Return the time in ms that Schedule shows for a job once it is used, and whether it is still computed, for the page drawn again.
 
     0 until it is known, and beside what-ifs, which a new job does not have.
     """
     if prepared() and not has_what_ifs():
         with suppress(InputError):
-            used = scenario_of(job)
-            case = _of_workload(used.name, used.parameters)
-            if settled(case):
-                return best(case).makespan_ms or 0.0, False
-            return 0.0, scheduled_beside(case)
+            used = scenario_of(training)
+            job = _of_workload(used.name, used.parameters)
+            if settled(job):
+                return best(job).makespan_ms or 0.0, False
+            return 0.0, scheduled_beside(job)
     return 0.0, False
 
 

@@ -1,11 +1,11 @@
-"""One result for one setting, everywhere: its case, its first answer at once, its proof beside the page, all kept by digest."""
+"""One result for one setting, everywhere: the job, its first answer at once, its proof beside the page, all kept by digest."""
 
 import hashlib
 import threading
 from concurrent.futures import Future
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -19,10 +19,8 @@ from topox_core.fabrics.planning.schedule_workers import ScheduleWorkers
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.run import JobRequest
 from topox_core.figures.iteration.lanes import Bars, Lanes, bars_of, lanes_of, overview_image
-from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import CriticalPath, critical_path
 from topox_core.model.execution import Execution, Measures, measures
-from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.cells import CellsResult, futures_run
 from topox_core.runs.cores import NICENESS, keep_to_one_core
 from topox_core.runs.executor import WorkerDied
@@ -31,7 +29,6 @@ from topox_core.schedule.circuits.standing import crossed
 from topox_core.schedule.results.result import MET, Result, TracePoint
 from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.results.story import found_by
-from topox_core.schedule.settings import Settings
 from topox_core.schedule.source import ANOTHER_SOLVE
 from topox_core.text.numbers import percent, plural, time
 from topox_core.warm_up import load_kernels
@@ -47,61 +44,20 @@ from topox_ui.state.scenario import Scenario
 from topox_ui.state.session import Passing
 
 
-@dataclass(frozen=True)
-class Case:
-    """One graph on one cluster under one model: what a result belongs to."""
-
-    graph: TaskGraph
-    cluster: Cluster
-    settings: Settings
-
-    @cached_property
-    def key(self) -> str:
-        """Digest of everything that a schedule depends on; who solves and for how long does not count.
-
-        The names count: sessions share results, and no session may read those of another one's files.
-        """
-        return f"{self.cluster.digest}|{self.job_key}"
-
-    @cached_property
-    def job_key(self) -> str:
-        """The same without the cluster: what plans for several clusters have in common."""
-        return f"{self.graph.digest}|{self.names!r}|{self.settings.question}"
-
-    @property
-    def job(self) -> JobRequest:
-        """What fabrics are asked to run for it, planned by list scheduling."""
-        return JobRequest(self.graph, self.cluster, listing(self.settings))
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """What graph and cluster are called, which their digests leave out."""
-        return self.graph.name, self.cluster.name
-
-    def at_delay(self, delay_ms: float) -> "Case":
-        """Return the same case with another reconfiguration delay."""
-        return replace(self, cluster=self.cluster.changed(reconfiguration_ms=delay_ms))
-
-
-def listing(settings: Settings) -> Settings:
-    """Return the settings of a list schedule, which the limits of exact solves do not concern."""
-    return replace(settings, engine="list", time_limit_s=Settings.time_limit_s)
-
-
-def case_of(loaded: Loaded, scenario: Scenario) -> Case:
-    """Return the case of what is loaded and chosen; raises InputError where choices do not go together."""
-    return Case(loaded.graph, scenario.cluster(loaded.cluster), scenario.settings())
+def job_of(loaded: Loaded, scenario: Scenario) -> JobRequest:
+    """Return the job of what is loaded and chosen; raises InputError where choices do not go together."""
+    return JobRequest(loaded.graph, scenario.cluster(loaded.cluster), scenario.settings())
 
 
 # The list schedules among the answers that all sessions share.
 LISTED = "list schedule"
 
 
-def shipped_answer(case: Case) -> Result | None:
+def shipped_answer(job: JobRequest) -> Result | None:
     """Return the schedule of a sample that a first visit shows; None for any other graph, cluster or choice."""
-    record = record_in(file_of(case.graph))
-    result = result_of(record, case.job)
-    sound = result is not None and check(case.graph, case.cluster, record["result"]).ok
+    record = record_in(file_of(job.task_graph))
+    result = result_of(record, job.by_rules)
+    sound = result is not None and check(job.task_graph, job.cluster, record["result"]).ok
     return result if sound else None
 
 
@@ -133,41 +89,43 @@ class FirstAnswers:
         self._plainly: ScheduleWorkers | None = None
         self._here = threading.Lock()
 
-    def schedule(self, case: Case, over: Stop, quickly: bool = False) -> Result:
-        """Return the list schedule of a case, at once the shipped one; raises InputError, and ends the script of who is gone."""
-        if (shipped := shipped_answer(case)) is not None:
-            shared(LISTED).keep(case.key, shipped)  # no plan for few choices is
+    def schedule(self, job: JobRequest, over: Stop, quickly: bool = False) -> Result:
+        """Return the list schedule of a job, at once the shipped one; raises InputError, and ends the script of who is gone."""
+        if (shipped := shipped_answer(job)) is not None:
+            shared(LISTED).keep(job.key, shipped)  # no plan for few choices is
             return shipped
         if not prepared():
-            return self._before_kernels(case, over)
+            return self._before_kernels(job, over)
         workers = self._workers
-        if workers is None or not MIN_TASKS <= len(case.graph.tasks) <= MAX_TASKS:
-            return _schedule_here(case, over, quickly)
+        if workers is None or not MIN_TASKS <= len(job.task_graph.tasks) <= MAX_TASKS:
+            return _schedule_here(job, over, quickly)
         if workers.ready:
             with suppress(WorkerDied):
-                asked = workers.schedule(case.graph, case.cluster, listing(case.settings), quickly)
+                asked = workers.schedule(
+                    job.task_graph, job.cluster, job.by_rules.settings, quickly
+                )
                 return wait_for(asked, over)
         if not self._here.acquire(blocking=False):
             workers.start()
             keep_to_one_core()
-            return _schedule_here(case, over, quickly)
+            return _schedule_here(job, over, quickly)
         try:
-            return _schedule_here(case, over, quickly)
+            return _schedule_here(job, over, quickly)
         finally:
             self._here.release()
 
-    def _before_kernels(self, case: Case, over: Stop) -> Result:
+    def _before_kernels(self, job: JobRequest, over: Stop) -> Result:
         """Schedule a small graph without the compiler; a larger one waits for it, and its page says so."""
-        if len(case.graph.tasks) > MAX_PLAIN:
+        if len(job.task_graph.tasks) > MAX_PLAIN:
             headline(
-                escape(case.graph.name),
+                escape(job.task_graph.name),
                 "This schedule <b>waits</b>: its kernels are being compiled.",
             )
             wait_for_kernels()
         if self._plainly is None:
             self._plainly = ScheduleWorkers(1, plainly=True)
         with st.spinner("Scheduling without the fast kernels, which are being prepared"):
-            asked = self._plainly.schedule(case.graph, case.cluster, listing(case.settings))
+            asked = self._plainly.schedule(job.task_graph, job.cluster, job.by_rules.settings)
             return wait_for(asked, over)
 
     def close(self) -> None:
@@ -177,9 +135,9 @@ class FirstAnswers:
                 workers.close()
 
 
-def _schedule_here(case: Case, over: Stop, quickly: bool) -> Result:
-    settings = listing(case.settings)
-    return schedule(case.graph, case.cluster, settings, stop=over, quickly=quickly)
+def _schedule_here(job: JobRequest, over: Stop, quickly: bool) -> Result:
+    settings = job.by_rules.settings
+    return schedule(job.task_graph, job.cluster, settings, stop=over, quickly=quickly)
 
 
 @st.cache_resource(show_spinner=False, on_release=lambda one: one.close())
@@ -193,30 +151,30 @@ def _behind() -> ScheduleWorkers:
     return ScheduleWorkers(1, NICENESS)
 
 
-def first_answer(case: Case, over: Stop, quickly: bool = False) -> Result:
-    """Return the list schedule of a case.
+def first_answer(job: JobRequest, over: Stop, quickly: bool = False) -> Result:
+    """Return the list schedule of a job.
 
     ``quickly``: where that takes long and nobody has it, a plan for few choices of its collectives.
     """
-    takes_long = case.settings.free and MIN_QUICK_TASKS <= len(case.graph.tasks) <= MAX_TASKS
-    quickly = bool(quickly and takes_long and prepared() and known_first_answer(case) is None)
+    takes_long = job.settings.free and MIN_QUICK_TASKS <= len(job.task_graph.tasks) <= MAX_TASKS
+    quickly = bool(quickly and takes_long and prepared() and known_first_answer(job) is None)
     kept = shared("first plan" if quickly else LISTED)
-    return kept.get(case.key, lambda: _first_answers().schedule(case, over, quickly), over)
+    return kept.get(job.key, lambda: _first_answers().schedule(job, over, quickly), over)
 
 
-def known_first_answer(case: Case) -> Result | None:
-    """Return the list schedule of a case if some session had it made."""
-    return shared(LISTED).known(case.key)
+def known_first_answer(job: JobRequest) -> Result | None:
+    """Return the list schedule of a job if some session had it made."""
+    return shared(LISTED).known(job.key)
 
 
-def prefetch(case: Case) -> Future[Result]:
-    """Have the list schedule of a case made behind all that somebody waits for, and kept for whoever asks."""
+def prefetch(job: JobRequest) -> Future[Result]:
+    """Have the list schedule of a job made behind all that somebody waits for, and kept for whoever asks."""
     listed = shared(LISTED)
-    future = _behind().schedule(case.graph, case.cluster, listing(case.settings))
+    future = _behind().schedule(job.task_graph, job.cluster, job.by_rules.settings)
 
     def keep(made: Future[Result]) -> None:
         if not made.cancelled() and made.exception() is None:
-            listed.keep(case.key, made.result())
+            listed.keep(job.key, made.result())
 
     future.add_done_callback(keep)
     return future
@@ -225,18 +183,18 @@ def prefetch(case: Case) -> Future[Result]:
 CHOICES = RunKind("choices", most_slots=0)
 
 
-def scheduled_beside(case: Case) -> bool:
-    """Have the list schedule of a case made beside the page, which is drawn again once it is there; return False where that failed."""
-    start = partial(begin_list_schedule, case)
-    return begun_beside(CHOICES, case.key, start, lambda: settled(case))
+def scheduled_beside(job: JobRequest) -> bool:
+    """Have the list schedule of a job made beside the page, which is drawn again once it is there; return False where that failed."""
+    start = partial(begin_list_schedule, job)
+    return begun_beside(CHOICES, job.key, start, lambda: settled(job))
 
 
-def begin_list_schedule(case: Case) -> None:
-    """Begin with the list schedule of a case beside the page."""
+def begin_list_schedule(job: JobRequest) -> None:
+    """Begin with the list schedule of a job beside the page."""
     run_owner().start(
         CHOICES,
-        case.key,
-        lambda _slots: futures_run({case.key: prefetch(case)}, lambda _key, _result: None),
+        job.key,
+        lambda _slots: futures_run({job.key: prefetch(job)}, lambda _key, _result: None),
         why_lost,
     )
 
@@ -252,18 +210,18 @@ WORTH_A_WORD = 5_000  # tasks; fewer are scheduled before a spinner could be rea
 PROOF = RunKind("proof", cancel_help="Stops within a second; the best schedule so far is kept.")
 
 
-def known(case: Case) -> Result | None:
-    """Return what an exact engine or another page made of a case in this session."""
-    return run_owner().results(PROOF).get(case.key)  # type: ignore[no-any-return]
+def known(job: JobRequest) -> Result | None:
+    """Return what an exact engine or another page made of a job in this session."""
+    return run_owner().results(PROOF).get(job.key)  # type: ignore[no-any-return]
 
 
 def keep(results: Kept[Result], key: str, result: Result) -> None:
-    """Keep a result of a case among a session's, joined with the one that is there."""
+    """Keep a result of a job among a session's, joined with the one that is there."""
     results[key] = joined(results[key], result) if key in results else result
 
 
 def joined(before: Result, result: Result) -> Result:
-    """Return the better schedule of two results of one case, with the better bound of both for each class."""
+    """Return the better schedule of two results of one job, with the better bound of both for each class."""
     if before.makespan_ms is None or result.makespan_ms is None:
         return result
     if _cost(before) < _cost(result):
@@ -292,34 +250,34 @@ def _cost(result: Result) -> tuple[float, int]:
     return result.makespan_ms or 0.0, changes
 
 
-def best(case: Case, *, at_once: bool = False) -> Result:
-    """Return the one result of a case: the list schedule, or a better one of an exact engine or for a harder setting.
+def best(job: JobRequest, *, at_once: bool = False) -> Result:
+    """Return the one result of a job: the list schedule, or a better one of an exact engine or for a harder setting.
 
     ``at_once``: while nobody has a list schedule that takes long, a first plan stands for it; see :func:`settled`.
     """
-    result = known(case)
+    result = known(job)
     if result is None:
-        large = len(case.graph.tasks) >= WORTH_A_WORD
-        words = f"Scheduling {plural(len(case.graph.tasks), 'task')}"
+        large = len(job.task_graph.tasks) >= WORTH_A_WORD
+        words = f"Scheduling {plural(len(job.task_graph.tasks), 'task')}"
         with st.spinner(words) if large else nullcontext():
-            result = first_answer(case, session_over(), at_once)
-    return with_plans(case, result)
+            result = first_answer(job, session_over(), at_once)
+    return with_plans(job, result)
 
 
-def settled(case: Case) -> bool:
-    """Return whether the result of a case rests on all choices of its collectives, not on a first plan."""
-    return known(case) is not None or known_first_answer(case) is not None
+def settled(job: JobRequest) -> bool:
+    """Return whether the result of a job rests on all choices of its collectives, not on a first plan."""
+    return known(job) is not None or known_first_answer(job) is not None
 
 
-# The plan of a case that was shown first, in ms.
+# The plan of a job that was shown first, in ms.
 _FIRST_MS = Passing[tuple[str, float]]("first_plan_ms")
 
 
-def shorter_than_first(case: Case, now_ms: float) -> str:
+def shorter_than_first(job: JobRequest, now_ms: float) -> str:
     """Say by how much the plan in view is shorter than the one that was shown first; empty where both look the same."""
     of, first_ms = _FIRST_MS.get() or ("", 0.0)
-    if of != case.key:
-        _FIRST_MS.set((case.key, now_ms))
+    if of != job.key:
+        _FIRST_MS.set((job.key, now_ms))
         return ""
     if now_ms >= first_ms or time(now_ms) == time(first_ms):
         return ""
@@ -335,41 +293,41 @@ def known_plans() -> KnownPlans:
     return KnownPlans()
 
 
-def plans_of(case: Case) -> tuple[PassedPlan, ...]:
-    """Return the plans of a case's job that are known, whatever their setting, that of the release among them."""
+def plans_of(job: JobRequest) -> tuple[PassedPlan, ...]:
+    """Return the plans of a job that are known, whatever their setting, that of the release among them."""
     if prepared():  # what is shipped is no longer; carrying it out anew needs kernels
-        known_plans().add(case.job_key, shipped_plan(case.job))
-    return known_plans().of(case.job_key)
+        known_plans().add(job.key_of_plans, shipped_plan(job.by_rules))
+    return known_plans().of(job.key_of_plans)
 
 
-def plans_shown(case: Case) -> tuple[PassedPlan, ...]:
-    """Return the plan that pages show for a case, once there is one; of a sample at once.
+def plans_shown(job: JobRequest) -> tuple[PassedPlan, ...]:
+    """Return the plan that pages show for a job, once there is one; of a sample at once.
 
     Plans for other delays, known by chance, are left out: one setting has one answer, whatever was opened before.
     """
-    shown = PassedPlan.of(result_shown(case))
+    shown = PassedPlan.of(result_shown(job))
     return () if shown is None else (shown,)
 
 
-def result_shown(case: Case) -> Result | None:
-    """Return the result that pages show for a case; None until it rests on more than a first plan."""
-    return best(case) if settled(case) or shipped_answer(case) is not None else None
+def result_shown(job: JobRequest) -> Result | None:
+    """Return the result that pages show for a job; None until it rests on more than a first plan."""
+    return best(job) if settled(job) or shipped_answer(job) is not None else None
 
 
-def with_plans(case: Case, result: Result) -> Result:
-    """Return a result of a case, or the plan for a harder setting that is shorter; easier ones hear of it."""
-    known_plans().add(case.job_key, PassedPlan.of(result))
-    shown = _choice(token(case, result), case, result).among(plans_of(case))
-    if _of_loaded(case):
+def with_plans(job: JobRequest, result: Result) -> Result:
+    """Return a result of a job, or the plan for a harder setting that is shorter; easier ones hear of it."""
+    known_plans().add(job.key_of_plans, PassedPlan.of(result))
+    shown = _choice(token(job, result), job, result).among(plans_of(job))
+    if _of_loaded(job):
         PLAN.set(_plan_words(shown))
     return shown
 
 
-def _of_loaded(case: Case) -> bool:
-    """Return whether a case is the loaded job with its what-ifs: a citation names the plan of that one."""
+def _of_loaded(job: JobRequest) -> bool:
+    """Return whether a job is the loaded job with its what-ifs: a citation names the plan of that one."""
     opened = loaded()
     with suppress(InputError):  # what-ifs that do not go together
-        return opened is not None and (case.graph.digest, case.cluster.digest) == (
+        return opened is not None and (job.task_graph.digest, job.cluster.digest) == (
             opened.graph.digest,
             scenario().cluster(opened.cluster).digest,
         )
@@ -386,13 +344,13 @@ def _plan_words(result: Result) -> str:
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _choice(key: str, _case: Case, _result: Result) -> PlanChoice:  # noqa: ARG001
-    return PlanChoice(_case.job, _result)
+def _choice(key: str, _job: JobRequest, _result: Result) -> PlanChoice:  # noqa: ARG001
+    return PlanChoice(_job.by_rules, _result)
 
 
-def token(case: Case, result: Result) -> str:
+def token(job: JobRequest, result: Result) -> str:
     """Return a key for what is derived from this very result."""
-    return f"{case.key}|{result.engine}|{result.makespan_ms}|{result.bound_ms}|{result.wall_s}"
+    return f"{job.key}|{result.engine}|{result.makespan_ms}|{result.bound_ms}|{result.wall_s}"
 
 
 @dataclass(frozen=True)
@@ -422,6 +380,6 @@ def _draw(result: Result) -> Drawn:
     return Drawn(execution, lanes, bars, path, measures(execution), image, rows)
 
 
-def verdict(key: str, case: Case, result: Result) -> CheckReport:
+def verdict(key: str, job: JobRequest, result: Result) -> CheckReport:
     """Return what the independent checker says of a result, from the input and the result's file alone."""
-    return once("checked", key, lambda: check(case.graph, case.cluster, to_record(result)))
+    return once("checked", key, lambda: check(job.task_graph, job.cluster, to_record(result)))

@@ -16,14 +16,13 @@ from topox_core.fabrics.crossover.verdict import (
     verdict,
     with_plans,
 )
+from topox_core.fabrics.run import JobRequest
 from topox_core.runs.cells import futures_run
 from topox_core.runs.cores import NICENESS
 from topox_core.runs.executor import LocalExecutor
 from topox_core.text.numbers import at_delay, capitalised, percent, plural, time
 from topox_ui.answers.solving import (
-    Case,
     known_plans,
-    listing,
     plans_of,
     plans_shown,
     result_shown,
@@ -62,25 +61,25 @@ def _worker() -> LocalExecutor:
     return LocalExecutor(1, niceness=NICENESS)
 
 
-def verdict_line(case: Case, planned_ms: float | None = None) -> None:
+def verdict_line(job: JobRequest, planned_ms: float | None = None) -> None:
     """Write the verdict on a job, or that it is on its way; nothing where circuits pay no delay by the rules chosen.
 
     ``planned_ms``: what the page says of planned circuits, if it is not the result that all pages show.
     """
-    if case.settings.circuits == "per-slot":
+    if job.settings.circuits == "per-slot":
         return
-    known = known_verdict(case)
+    known = known_verdict(job)
     if known is None:
-        _coming(case)
+        _coming(job)
         return
     write_html(
-        f'<div class="verdict"><p>{emphasised(known.lead)}</p>{_rivals(known, case, planned_ms)}</div>'
+        f'<div class="verdict"><p>{emphasised(known.lead)}</p>{_rivals(known, job, planned_ms)}</div>'
     )
     with st.expander("What the verdict rests on", key="verdict_details", type="compact"):
-        _details(case, known)
+        _details(job, known)
 
 
-def _rivals(known: Verdict, case: Case, planned_ms: float | None) -> str:
+def _rivals(known: Verdict, job: JobRequest, planned_ms: float | None) -> str:
     """Return a table in HTML: the job as pages show it, then what each rival takes, where switching pays against it, how sure that is.
 
     The last column is left out where it says the same of every rival.
@@ -92,38 +91,38 @@ def _rivals(known: Verdict, case: Case, planned_ms: float | None) -> str:
     if not rivals:
         return ""
     last = None if {row[-1] for row in rivals} != {"unknown in between"} else -1
-    if planned_ms is None and (mine := result_shown(case)) is not None:
+    if planned_ms is None and (mine := result_shown(job)) is not None:
         planned_ms = mine.makespan_ms
     rows = [("This job on planned circuits", time(planned_ms), "", "", "")] if planned_ms else []
     rows += [*rivals, *([FULL_IN_ORDER] if known.brackets[-1].name == "fat_tree_full" else [])]
     return html_table(COLUMNS[:last], [row[:last] for row in rows], row_heads=True)
 
 
-def known_verdict(case: Case) -> Verdict | None:
+def known_verdict(job: JobRequest) -> Verdict | None:
     """Return the verdict of the most effort that some session had worked out, with the plans that pages found since.
 
     None where circuits pay no delay by the rules chosen.
     """
-    if case.settings.circuits == "per-slot":
+    if job.settings.circuits == "per-slot":
         return None
     kept: Shared[Verdict] = shared("verdict")
-    for key in (_key(case, "search"), _key(case, "list")):
+    for key in (_key(job, "search"), _key(job, "list")):
         if (found := kept.known(key)) is not None:
-            if not (case.settings.share_circuits or case.settings.any_port):
-                found = with_plans(found, case.job, plans_of(case))
+            if not (job.settings.share_circuits or job.settings.any_port):
+                found = with_plans(found, job.by_rules, plans_of(job))
                 kept.keep(key, found)
             return found
     return None
 
 
-def does_it_pay(case: Case) -> str:
-    """Return whether switching pays at a case's own delay, against the faster rival that costs no more; empty until it is known."""
-    known, mine = known_verdict(case), result_shown(case)
+def does_it_pay(job: JobRequest) -> str:
+    """Return whether switching pays at a job's own delay, against the faster rival that costs no more; empty until it is known."""
+    known, mine = known_verdict(job), result_shown(job)
     rivals = [one for one in known.brackets if one.name in NO_DEARER] if known else []
     if known is None or mine is None or not mine.makespan_ms or not rivals:
         return ""
     rival = min(rivals, key=lambda one: one.iteration_ms)
-    delay_ms, mine_ms = case.cluster.reconfiguration_ms, mine.makespan_ms
+    delay_ms, mine_ms = job.cluster.reconfiguration_ms, mine.makespan_ms
     where = at_delay(delay_ms)
     fixed = mine.switching == "fixed"
     beaten = [one for one in rivals if not fixed and mine_ms * (1 + EQUAL) < one.iteration_ms]
@@ -154,61 +153,61 @@ def does_it_pay(case: Case) -> str:
     return f"{where} {NO_PLAN} for <b>your job</b> ({sure}): an iteration takes {takes}."
 
 
-def priced_verdict(case: Case) -> Verdict | None:
-    """Return the verdict that is known with the prices of a port at the case's own delay; None where circuits pay no delay.
+def priced_verdict(job: JobRequest) -> Verdict | None:
+    """Return the verdict that is known with the prices of a port at the job's own delay; None where circuits pay no delay.
 
     The prices are for the plan that pages show, whatever other plans some session found.
     """
-    known = known_verdict(case)
+    known = known_verdict(job)
     if known is None:
         return None
-    shown_ms = max((float(one.end_ms.max(initial=0)) for one in plans_shown(case)), default=None)
-    return priced(known, case.job, catalogue(), shown_ms)
+    shown_ms = max((float(one.end_ms.max(initial=0)) for one in plans_shown(job)), default=None)
+    return priced(known, job.by_rules, catalogue(), shown_ms)
 
 
-def _key(case: Case, effort: Effort) -> str:
+def _key(job: JobRequest, effort: Effort) -> str:
     """Digest of all that a verdict depends on: the delay of the cluster is not among it."""
-    now = case.at_delay(0.0).cluster.digest
-    how = case.settings
+    now = job.at_delay(0.0).cluster.digest
+    how = job.settings
     choices = (how.lowering, how.free, how.exclusive_devices, how.iteration)
-    return f"{case.graph.digest}|{now}|{case.names!r}|{choices}|{catalogue().digest}|{effort}"
+    return f"{job.task_graph.digest}|{now}|{job.names!r}|{choices}|{catalogue().digest}|{effort}"
 
 
-def _coming(case: Case) -> None:
+def _coming(job: JobRequest) -> None:
     """Have the verdict worked out, and the page drawn again when it is there; of a large graph at a click."""
-    key, large = _key(case, "list"), len(case.graph.tasks) > MAX_TASKS
+    key, large = _key(job, "list"), len(job.task_graph.tasks) > MAX_TASKS
     if not prepared():
         quiet(
             "This page computes up to which delay changing circuits pays once the fast kernels are compiled."
         )
         return
     if (AUTOMATIC and not large) or run_owner().run(VERDICT, key) is not None:
-        start = partial(_start, case, "list")
-        if begun_beside(VERDICT, key, start, lambda: known_verdict(case) is not None):
+        start = partial(_start, job, "list")
+        if begun_beside(VERDICT, key, start, lambda: known_verdict(job) is not None):
             quiet("Computing up to which delay changing circuits pays …")
             return
     run_note(VERDICT)
-    button("Does changing circuits pay?", "ask_verdict", "gavel", _start, case, "list")
+    button("Does changing circuits pay?", "ask_verdict", "gavel", _start, job, "list")
     if large:
-        quiet(f"{plural(len(case.graph.tasks), 'task')}: takes {SEARCH_WORDS}.")
+        quiet(f"{plural(len(job.task_graph.tasks), 'task')}: takes {SEARCH_WORDS}.")
 
 
-def _start(case: Case, effort: Effort) -> None:
-    key, settings = _key(case, effort), replace(listing(case.settings), threads=1)
-    future = _worker().submit(verdict, case.graph, case.cluster, settings, effort, catalogue())
+def _start(job: JobRequest, effort: Effort) -> None:
+    key, settings = _key(job, effort), replace(job.by_rules.settings, threads=1)
+    future = _worker().submit(verdict, job.task_graph, job.cluster, settings, effort, catalogue())
     run_owner().start(
-        VERDICT, key, lambda _slots: futures_run({key: future}, partial(_keep, case)), why_lost
+        VERDICT, key, lambda _slots: futures_run({key: future}, partial(_keep, job)), why_lost
     )
 
 
-def _keep(case: Case, key: str, found: Verdict) -> None:
+def _keep(job: JobRequest, key: str, found: Verdict) -> None:
     """Keep a verdict, and its plans among those that every page has."""
     for plan in found.plans:
-        known_plans().add(case.job_key, plan)
+        known_plans().add(job.key_of_plans, plan)
     shared("verdict").keep(key, found)
 
 
-def _details(case: Case, known: Verdict) -> None:
+def _details(job: JobRequest, known: Verdict) -> None:
     """Say what the columns mean, who laid circuits and who cannot run, and offer a longer search."""
     quiet(
         f"Pays at least up to: the longest delay at which a plan was found that beats the rival by more than {percent(EQUAL)}. "
@@ -230,7 +229,7 @@ def _details(case: Case, known: Verdict) -> None:
             "search_verdict",
             "search",
             _start,
-            case,
+            job,
             "search",
             help=f"Plans at more delays and tightens the bound: takes {SEARCH_WORDS}.",
         )

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from topox_core.fabrics.run import JobRequest
 from topox_core.figures.iteration.circuits import (
     changes,
     cross_connects_in,
@@ -28,7 +29,7 @@ from topox_core.model.execution import (
 from topox_core.schedule.circuits.standing import standing
 from topox_core.schedule.results.result import Result
 from topox_core.text.numbers import enumeration, is_or_are, percent, plural, short, time
-from topox_ui.answers.solving import Case, Drawn, best, case_of, drawn, token
+from topox_ui.answers.solving import Drawn, best, drawn, job_of, token
 from topox_ui.shell.charts import chart, chart_title, escape, frame, headline, show_input_errors
 from topox_ui.shell.downloads import result_files
 from topox_ui.shell.player import Player
@@ -46,7 +47,7 @@ ALL = -1
 PLAYER = Player("circuits", lambda slot: CircuitsState.choose(slot=slot), 1.2)
 
 
-def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: Theme) -> None:
+def slot_view(loaded: Loaded, job: JobRequest, result: Result, parts: Drawn, theme: Theme) -> None:
     """Draw everything that belongs to one slot; the slider redraws only this, and it plays slot by slot."""
     execution = result.execution
     title = st.container()
@@ -57,7 +58,7 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: T
         changed = parts.measures.circuits_changed
         with heading:
             keys = "Arrow keys move the slider."
-            each = f"in each {_step(result)} of {short(case.cluster.slot_ms)}&nbsp;ms"
+            each = f"in each {_step(result)} of {short(job.cluster.slot_ms)}&nbsp;ms"
             chart_title(
                 f"Circuits set up {each}" if changed else f"Circuits in use {each}",
                 f"{_first(result)} {keys}" if changed else keys,
@@ -69,13 +70,13 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: T
             "changes",
             "Circuits set up in each step of the timeline; the moment in view is marked.",
             lambda: {
-                "from (ms)": (np.arange(slots(execution)) * case.cluster.slot_ms).tolist(),
+                "from (ms)": (np.arange(slots(execution)) * job.cluster.slot_ms).tolist(),
                 "circuits set up": changes_a_slot(execution).tolist(),
             },
             "Changes over time",
         )
     with title:
-        _headline(loaded, case, result, parts, state, execution.circuits)
+        _headline(loaded, job, result, parts, state, execution.circuits)
     left, right = st.columns([1, 1.12], gap="medium")
     with left:
         carrying, dark = len(state.carrying), len(state.dark)
@@ -92,7 +93,7 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: T
         )
     with right:
         title = st.container()
-        switch = _switch(case)
+        switch = _switch(job)
         ever_dark = (execution.circuits.start_ms > execution.circuits.setup_ms).any()
         dark_words = " vermilion: dark;" if ever_dark else ""
         note = (
@@ -114,7 +115,7 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: T
             lambda: _program(execution, switch),
             "Circuits of the whole iteration",
         )
-        _cross_connects(case, execution, state, theme)
+        _cross_connects(job, execution, state, theme)
     keep_address()
 
 
@@ -157,13 +158,13 @@ def _step(result: Result) -> str:
 
 def _headline(
     loaded: Loaded,
-    case: Case,
+    job: JobRequest,
     result: Result,
     parts: Drawn,
     state: SlotState,
     circuits: Circuits,
 ) -> None:
-    cluster = case.cluster
+    cluster = job.cluster
     every = cluster.servers * cluster.ports_per_server
     carrying, held = (
         ports_busy(circuits, state.carrying),
@@ -202,8 +203,8 @@ def _headline(
     )
 
 
-def _switch(case: Case) -> int | None:
-    switches = case.cluster.switches
+def _switch(job: JobRequest) -> int | None:
+    switches = job.cluster.switches
     if switches == 1:
         return 0
     offer, word = (pick, "") if switches <= 8 else (menu, "Switch ")
@@ -221,12 +222,12 @@ def _switch(case: Case) -> int | None:
     return None if chosen == ALL else int(chosen)
 
 
-def _cross_connects(case: Case, execution: Execution, state: SlotState, theme: Theme) -> None:
+def _cross_connects(job: JobRequest, execution: Execution, state: SlotState, theme: Theme) -> None:
     chart_title(
         f"Circuits of each switch at {state.at_ms:,.6g}&nbsp;ms",
         "one row for each sender, in it the receiver",
     )
-    if case.cluster.switches > MAX_COLUMNS:
+    if job.cluster.switches > MAX_COLUMNS:
         frame(_circuit_rows(execution, state))
         return
     table, bad = pd.DataFrame(cross_connects_in(execution, state)), f"color: {theme.bad}"
@@ -258,19 +259,19 @@ def draw(theme: Theme, opened: Loaded) -> None:
     """Draw the view Circuits."""
     what_ifs(opened)
     with show_input_errors(f"Circuits · {opened.title}"):
-        case = case_of(opened, scenario())
-        result = best(case)
+        job = job_of(opened, scenario())
+        result = best(job)
     if result.execution is not None:
         result = replace(result, execution=standing(result.execution))
     if result.execution is None or not len(result.execution.circuits):
         headline(
-            f"Circuits · {cluster_words(case.cluster)}",
+            f"Circuits · {cluster_words(job.cluster)}",
             "<b>No data crosses the network</b> here, so no circuit is needed. Pick another job on Home.",
         )
         return
 
-    parts = drawn(token(case, result), result)
-    PLAYER.draw(slot_view, opened, case, result, parts, theme)
+    parts = drawn(token(job, result), result)
+    PLAYER.draw(slot_view, opened, job, result, parts, theme)
     execution = result.execution
 
     chosen = reader_of(CircuitsState)

@@ -17,11 +17,10 @@ from topox_core.fabrics.comparison.gated_iterations import (
 )
 from topox_core.fabrics.controllers.gating import exchanges
 from topox_core.fabrics.options import HALF, FabricOptions
-from topox_core.fabrics.run import FabricRequest
+from topox_core.fabrics.run import FabricRequest, JobRequest
 from topox_core.figures.networks.crossover import gated_lines
 from topox_core.figures.palette import Theme
 from topox_core.text.numbers import enumeration, money, percent, plural, short, time
-from topox_ui.answers.solving import Case
 from topox_ui.runs.owner import once, session_over
 from topox_ui.shell.charts import Content, chart, frame, kpis, quiet, show_input_errors
 from topox_ui.state.choices import ContestState, GatingState
@@ -44,7 +43,7 @@ PAUSES = {"all": "all circuits", "changed": "those that change"}
 Runs = dict[str, GatedNetwork]
 
 
-def changing_gating(case: Case, theme: Theme) -> None:
+def changing_gating(job: JobRequest, theme: Theme) -> None:
     """Offer the section; draw it where it is switched on."""
     on = switch(
         GatingState,
@@ -54,15 +53,15 @@ def changing_gating(case: Case, theme: Theme) -> None:
     )
     if not on:
         return
-    request = _request(case)
+    request = _request(job)
     if not exchanges(request.graph, request.cluster):
         quiet(
             "This job has no transfers between experts, so no gating can change. Open the sample <code>moe</code> on Home."
         )
         return
-    _controls(case)
+    _controls(job)
     with show_input_errors(reset=None):
-        runs = _runs(case, request)
+        runs = _runs(job, request)
     _finding(request, runs)
     chart(
         gated_lines(runs, theme),
@@ -91,8 +90,8 @@ def changing_gating(case: Case, theme: Theme) -> None:
     )
 
 
-def _controls(case: Case) -> None:
-    now, ports = GatingState.now(), case.cluster.ports_per_server
+def _controls(job: JobRequest) -> None:
+    now, ports = GatingState.now(), job.cluster.ports_per_server
     first, second, third, fourth = st.columns(4)
     menu(GatingState, "gating", DRAWN, label="Popularity of experts", at=first)
     slide(
@@ -111,7 +110,7 @@ def _controls(case: Case) -> None:
         "packet_ports",
         range(ports + 1),
         label="Packet ports",
-        value=_options(case).packet_ports_of(case.cluster),
+        value=_options(job).packet_ports_of(job.cluster),
         at=first,
         help=f"Of the {plural(ports, 'port')} of a server; the others are on the regional optical switch.",
     )
@@ -140,8 +139,8 @@ def _controls(case: Case) -> None:
     )
 
 
-def _options(case: Case) -> FabricOptions:
-    now, ports = GatingState.now(), case.cluster.ports_per_server
+def _options(job: JobRequest) -> FabricOptions:
+    now, ports = GatingState.now(), job.cluster.ports_per_server
     return FabricOptions(
         topology_variant=ContestState.now().variant,
         regional_packet_ports=HALF if now.packet_ports is None else min(now.packet_ports, ports),
@@ -154,15 +153,14 @@ def _options(case: Case) -> FabricOptions:
     )
 
 
-def _request(case: Case) -> FabricRequest:
-    settings = replace(case.job.settings, seed=GatingState.now().gating_seed)
-    job = replace(case.job, settings=settings, options=_options(case))
-    return job.lowered(settings.lowering)
+def _request(job: JobRequest) -> FabricRequest:
+    settings = replace(job.by_rules.settings, seed=GatingState.now().gating_seed)
+    return replace(job, settings=settings, options=_options(job)).lowered(settings.lowering)
 
 
-def _runs(case: Case, request: FabricRequest) -> Runs:
+def _runs(job: JobRequest, request: FabricRequest) -> Runs:
     prices = catalogue()
-    key = f"{case.key}|{request.settings.seed}|{request.options}|{prices.digest}"
+    key = f"{job.key}|{request.settings.seed}|{request.options}|{prices.digest}"
     with st.spinner("Running the iterations on every network"):
         return once("gating", key, lambda: gated_networks(request, prices, SHOWN, session_over()))
 

@@ -20,12 +20,12 @@ from topox_core.fabrics.crossover.map_run import (
     turns_by_delay,
 )
 from topox_core.fabrics.crossover.sweep import Sweep
+from topox_core.fabrics.run import JobRequest
 from topox_core.figures.networks.crossover import cut
 from topox_core.figures.palette import Theme
 from topox_core.figures.studies.cells import map_legend, winner_map
 from topox_core.text.numbers import plural
 from topox_ui.answers.contest import Contest, map_calls, sweep_of
-from topox_ui.answers.solving import Case
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.slots import shared_workers
 from topox_ui.shell.charts import (
@@ -75,10 +75,10 @@ def known_picture(sweep: Sweep, contest: Contest) -> MapPicture:
     return MapPicture(sweep.axes, points, between, contest.labels)
 
 
-def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme) -> None:
+def where_which_wins(opened: Loaded, job: JobRequest, contest: Contest, theme: Theme) -> None:
     """Draw the finding, the map and its cut, and compute what is missing of the map beside the page."""
-    kicker = f"{KICKER} · {escape(opened.title)} · {cluster_words(case.cluster)}"
-    if case.settings.circuits == "per-slot":
+    kicker = f"{KICKER} · {escape(opened.title)} · {cluster_words(job.cluster)}"
+    if job.settings.circuits == "per-slot":
         headline(
             kicker,
             "Circuits that may change between slots pay <b>no delay</b>. On the page Schedule let a transfer keep one to see the map.",
@@ -101,13 +101,13 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
         top,
         show_input_errors(f"{KICKER} · {opened.title}", "This map <b>cannot be drawn</b>.", None),
     ):
-        sweep = sweep_of(case, contest, by)
+        sweep = sweep_of(job, contest, by)
     owner = run_owner()
     complete = is_complete(sweep, map_calls())
     ended = sweep.digest in owner.results(MAP)  # cancelled, or calls were lost: on request only
     if AUTOMATIC and not (complete or ended) and owner.run(MAP, sweep.digest) is None:
         _start(sweep)
-    picture, yours = known_picture(sweep, contest), _here(case, sweep)
+    picture, yours = known_picture(sweep, contest), _here(job, sweep)
 
     def now() -> tuple[str, str]:
         known = known_picture(sweep, contest)
@@ -116,7 +116,7 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
     running = owner.run(MAP, sweep.digest) is not None
     with top:
         headline(kicker, _finding(picture, complete, *yours), now if running else None)
-    live = partial(_live, case, contest, sweep, theme)
+    live = partial(_live, job, contest, sweep, theme)
     if watched(MAP, "Computing the map", live, sweep.digest):
         return
     if not complete:
@@ -129,7 +129,7 @@ def where_which_wins(opened: Loaded, case: Case, contest: Contest, theme: Theme)
             help="A coarse grid first, then finer where the winner changes; beside this page, plans by list scheduling.",
         )
     if picture.points:
-        given = (case, sweep, picture, theme)
+        given = (job, sweep, picture, theme)
         beside([1.25, 1], partial(_drawn, *given, live=False), partial(cut_through, *given))
 
 
@@ -154,14 +154,14 @@ def _at(by: str, value: float) -> str:
     return f"{value:g}G" if by == "port_gbps" else plural(int(value), "port")
 
 
-def _live(case: Case, contest: Contest, sweep: Sweep, theme: Theme, _run: object) -> None:
+def _live(job: JobRequest, contest: Contest, sweep: Sweep, theme: Theme, _run: object) -> None:
     picture = known_picture(sweep, contest)
     if picture.points:
-        _drawn(case, sweep, picture, theme, live=True)
+        _drawn(job, sweep, picture, theme, live=True)
 
 
-def _drawn(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme, live: bool) -> None:
-    here = _here(case, sweep)
+def _drawn(job: JobRequest, sweep: Sweep, picture: MapPicture, theme: Theme, live: bool) -> None:
+    here = _here(job, sweep)
     legend_line(map_legend(picture, theme), theme)
     chart(
         winner_map(picture, here, theme),
@@ -176,10 +176,10 @@ def _drawn(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme, live: bo
         _choice(picture, here)
 
 
-def cut_through(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme) -> None:
+def cut_through(job: JobRequest, sweep: Sweep, picture: MapPicture, theme: Theme) -> None:
     """Draw the map's column at today's setting as curves over the delay."""
-    axes, cluster, points = sweep.axes, case.cluster, picture.points
-    yours = _here(case, sweep)[0]
+    axes, cluster, points = sweep.axes, job.cluster, picture.points
+    yours = _here(job, sweep)[0]
     value = yours if axes.focus is None else axes.focus  # the column nearest to it
     at = _at(axes.by, value)
     nearest = "" if value == yours else f"the column nearest to your {_at(axes.by, yours)}; "
@@ -198,9 +198,9 @@ def cut_through(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme) -> 
     )
 
 
-def _here(case: Case, sweep: Sweep) -> tuple[float, float]:
+def _here(job: JobRequest, sweep: Sweep) -> tuple[float, float]:
     """Return today's setting as a place on the map: (value, delay in ms)."""
-    cluster = case.cluster
+    cluster = job.cluster
     by_speed = sweep.axes.by == "port_gbps"
     value = cluster.port_gbps if by_speed else cluster.ports_per_server
     return float(value), cluster.reconfiguration_ms

@@ -28,7 +28,6 @@ from topox_core.model.transfer_graph import TRANSFER
 from topox_core.text.numbers import percent, short
 from topox_core.topology.failures import FAILURES, Failure
 from topox_ui.answers.contest import Contest, Runs
-from topox_ui.answers.solving import Case
 from topox_ui.runs.owner import once
 from topox_ui.shell.charts import (
     chart,
@@ -153,41 +152,41 @@ def _one(contest: Contest, name: str, run: FabricRun, theme: Theme) -> None:
     )
 
 
-def failures(case: Case, contest: Contest, runs: Runs, theme: Theme) -> None:
+def failures(job: JobRequest, contest: Contest, runs: Runs, theme: Theme) -> None:
     """Offer an expander in which one element is taken out of fixed and of planned circuits."""
     when_opened(
         "What if something breaks",
         "failures",
-        lambda: _without_one(case, contest, runs, theme),
+        lambda: _without_one(job, contest, runs, theme),
         icon="link_off",
     )
 
 
-def _without_one(case: Case, contest: Contest, runs: Runs, theme: Theme) -> None:
+def _without_one(job: JobRequest, contest: Contest, runs: Runs, theme: Theme) -> None:
     if not {"static", "scheduled"} & set(runs):
         quiet("Choose fixed or planned circuits on the left: a failure is repaired there.")
         return
-    job = replace(case.job, options=contest.options, runs=runs)
+    job = replace(job.by_rules, options=contest.options, runs=runs)
     try:
         fixed = once(
             "laid circuits",
-            f"{case.key}|{job.settings.seed}|{job.options.topology_variant}",
+            f"{job.key}|{job.settings.seed}|{job.options.topology_variant}",
             lambda: FixedCircuits.of(job),
         )
-        failure, at_share = _element(case, fixed)
+        failure, at_share = _element(job, fixed)
     except InputError as error:
         show_error(error)
         return
     with st.spinner("Repairing and running again"):
-        outcomes = _outcomes(case, job, fixed, failure, at_share)
+        outcomes = _outcomes(job, fixed, failure, at_share)
     _drawn(failure, outcomes, theme)
 
 
-def _element(case: Case, fixed: FixedCircuits) -> tuple[Failure, float]:
+def _element(job: JobRequest, fixed: FixedCircuits) -> tuple[Failure, float]:
     """Draw the controls and return what fails, and when, as a share of the scheduled iteration."""
     kind_at, first, second, moment_at = st.columns([1.5, 1, 1, 1.6], vertical_alignment="bottom")
     kind = pick(CompareState, "fails", FAILURES, label="What fails", at=kind_at)
-    failure = _failure(kind, case.cluster, fixed, first, second)
+    failure = _failure(kind, job.cluster, fixed, first, second)
     at = control(
         "slider",
         CompareState,
@@ -238,11 +237,11 @@ def _failure(kind: str, cluster: Cluster, fixed: FixedCircuits, first: Any, seco
 
 
 def _outcomes(
-    case: Case, job: JobRequest, fixed: FixedCircuits, failure: Failure, at_share: float
+    job: JobRequest, fixed: FixedCircuits, failure: Failure, at_share: float
 ) -> tuple[FailureOutcome, ...]:
     """Return how the fabrics go on, by the times before: a plan may have got better meanwhile."""
     before = {name: run.iteration_ms for name, run in job.runs.items()}
-    key = f"{case.key}|{job.settings.seed}|{job.options}|{before}|{failure!r}|{at_share:.9g}"
+    key = f"{job.key}|{job.settings.seed}|{job.options}|{before}|{failure!r}|{at_share:.9g}"
     return once("failure", key, lambda: after_failure(job, fixed, failure, at_share))
 
 

@@ -20,7 +20,7 @@ from topox_core.fabrics.comparison.words import (
     why_longer,
 )
 from topox_core.fabrics.registry import BY_RULE, FABRICS
-from topox_core.fabrics.run import FabricRun
+from topox_core.fabrics.run import FabricRun, JobRequest
 from topox_core.figures.networks.fabrics import bar_legend, iteration_bars
 from topox_core.figures.palette import Theme
 from topox_core.model.cluster import Cluster
@@ -37,7 +37,7 @@ from topox_ui.answers.contest import (
 )
 from topox_ui.answers.keeping import keep_contest_button
 from topox_ui.answers.other_times import other_times
-from topox_ui.answers.solving import Case, case_of, shorter_than_first
+from topox_ui.answers.solving import job_of, shorter_than_first
 from topox_ui.answers.verdicts import known_verdict, verdict_line
 from topox_ui.compare.gating import changing_gating
 from topox_ui.compare.map import KICKER, where_which_wins
@@ -160,13 +160,13 @@ IN_ORDER = "full fat-tree in an order"
 NUMBERS = ("Iteration time", "Gap", "Circuit changes", "Ports dark", "Bandwidth tax")
 
 
-def _price_of_full(case: Case, contest: Contest, runs: Runs) -> str:
+def _price_of_full(job: JobRequest, contest: Contest, runs: Runs) -> str:
     """Return between commas how many times the price of the fastest of the other networks a full fat-tree has, where it is dearer."""
     others = {name: run for name, run in runs.items() if name not in (YARDSTICK, FULL)}
     with suppress(InputError):  # a port speed without a price
         for name in fastest(others)[:1]:
             full, one = (
-                fabric_bill(each, case.cluster, catalogue(), contest.options)
+                fabric_bill(each, job.cluster, catalogue(), contest.options)
                 for each in (FULL, name)
             )
             if full and one and full.cost_usd > one.cost_usd * (1 + EQUAL):
@@ -261,17 +261,17 @@ def draw(theme: Theme, opened: Loaded) -> None:
     """Draw the view All fabrics."""
     controls(opened)
     with show_input_errors(f"Compare · {opened.title}"):
-        case = case_of(opened, scenario())
-        contest = contest_of(case)
-        runs, failed = run_all(case, contest)
+        job = job_of(opened, scenario())
+        contest = contest_of(job)
+        runs, failed = run_all(job, contest)
 
     if run_owner().busy and "scheduled" in runs:
-        redraw_when_shorter(case, runs["scheduled"])
+        redraw_when_shorter(job, runs["scheduled"])
     # Whether changing circuits pays, by how much, and what a full fat-tree takes at how many times the price.
-    full = f"{contest.spoken[FULL]}{_price_of_full(case, contest, runs)}"
-    known = known_verdict(case)
+    full = f"{contest.spoken[FULL]}{_price_of_full(job, contest, runs)}"
+    known = known_verdict(job)
     headline(
-        f"Compare · {escape(opened.title)} · {setting_words(case.cluster)}",
+        f"Compare · {escape(opened.title)} · {setting_words(job.cluster)}",
         emphasised(
             comparison_words.headline(
                 runs, {**contest.spoken, FULL: full}, known and known.excludes
@@ -279,11 +279,11 @@ def draw(theme: Theme, opened: Loaded) -> None:
         ),
     )
     if "scheduled" in runs:
-        quiet(shorter_than_first(case, runs["scheduled"].iteration_ms))
-    verdict_line(case, runs["scheduled"].iteration_ms if "scheduled" in runs else None)
+        quiet(shorter_than_first(job, runs["scheduled"].iteration_ms))
+    verdict_line(job, runs["scheduled"].iteration_ms if "scheduled" in runs else None)
     for line in failed:  # why some fabrics cannot run here; the others are compared
         show_error(line)
-    delays_here(case)
+    delays_here(job)
     take_away(
         stem(opened.title),
         [
@@ -299,18 +299,18 @@ def draw(theme: Theme, opened: Loaded) -> None:
         ],
         {},
         graph_kept_here(),
-        keep=partial(keep_contest_button, opened, case, contest, runs),
+        keep=partial(keep_contest_button, opened, job, contest, runs),
     )
     main_figures(contest, runs, theme)
     lanes(contest, runs, theme)
-    changing_gating(case, theme)
-    failures(case, contest, runs, theme)
+    changing_gating(job, theme)
+    failures(job, contest, runs, theme)
 
 
 def draw_map(theme: Theme, opened: Loaded) -> None:
     """Draw the view Where which wins."""
     controls(opened)
     with show_input_errors(f"{KICKER} · {opened.title}"):
-        case = case_of(opened, scenario())
-        contest = contest_of(case)
-    where_which_wins(opened, case, contest, theme)
+        job = job_of(opened, scenario())
+        contest = contest_of(job)
+    where_which_wins(opened, job, contest, theme)

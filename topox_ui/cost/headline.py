@@ -16,13 +16,12 @@ from topox_core.economics.comparison import (
 from topox_core.economics.networks import LINE_NAMES, NETWORK_RECORDS, NETWORKS, Bill, bills, saving
 from topox_core.fabrics.comparison.compare import same_time
 from topox_core.fabrics.crossover.verdict import RIVALS
-from topox_core.fabrics.run import FabricRun
+from topox_core.fabrics.run import FabricRun, JobRequest
 from topox_core.figures.networks.buying import swings_words, tornado as tornado_figure
 from topox_core.figures.networks.cost import stacked
 from topox_core.figures.palette import Theme
 from topox_core.studies.buying.offers import OFFERS, price_and_source
 from topox_core.text.numbers import amount_words, count, enumeration, money, percent, power, time
-from topox_ui.answers.solving import Case
 from topox_ui.answers.verdicts import priced_verdict
 from topox_ui.cost.controls import MINE, CostState, question, radix
 from topox_ui.shell.charts import (
@@ -90,12 +89,12 @@ def _share(saved: float) -> str:
     return f"{abs(100 * saved):.0f}&nbsp;% {'less' if saved >= 0 else 'more'}"
 
 
-def worth_of_a_port(case: Case, planned: FabricRun | None) -> None:
+def worth_of_a_port(job: JobRequest, planned: FabricRun | None) -> None:
     """Write up to which price of an optical port switching is the cheaper iteration, once it is known.
 
     ``planned``: the planned circuits that the page shows beside it.
     """
-    known = priced_verdict(case)
+    known = priced_verdict(job)
     usd = {
         RIVALS[one.name]: one.cheaper_up_to_usd
         for one in (known.brackets if known else ())
@@ -116,7 +115,7 @@ def worth_of_a_port(case: Case, planned: FabricRun | None) -> None:
         for one in prices.parts
         if one.price_from == "assumed" and one is not port
     ]
-    delay_ms = case.cluster.reconfiguration_ms
+    delay_ms = job.cluster.reconfiguration_ms
     at = f"At {time(delay_ms)} per change" if delay_ms else "Without a delay"
     counted = price_and_source(OFFERS, port.price_usd, port.price_from)
     words = f"{at}, by the purchase price of the network alone, an iteration whose circuits change costs {', but '.join(ends)}. "

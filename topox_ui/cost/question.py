@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import replace
 from functools import partial
 
 import streamlit as st
@@ -10,6 +9,7 @@ import streamlit as st
 from topox_core.economics.price_sets import FILE_SET, PRICE_SETS
 from topox_core.errors import refuse_if
 from topox_core.fabrics.crossover.passed_plans import KnownPlans, PassedPlan
+from topox_core.fabrics.run import JobRequest
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.runs.pace import slowness
 from topox_core.schedule.results.result import Result
@@ -21,11 +21,9 @@ from topox_core.studies.subject import digest_of
 from topox_core.text.numbers import about_seconds
 from topox_ui.answers.keeping import kept_of, writable_library
 from topox_ui.answers.solving import (
-    Case,
-    case_of,
+    job_of,
     known_first_answer,
     known_plans,
-    listing,
     plans_shown,
     prefetch,
 )
@@ -76,12 +74,12 @@ def _start(question: Question, plans: Plans) -> None:
     )
 
 
-def answered(question: Question, case: Case, draw: Callable[[Answer], None]) -> Answer | None:
+def answered(question: Question, job: JobRequest, draw: Callable[[Answer], None]) -> Answer | None:
     """Return the answer if it is there; else start it, and draw what is there of it while it is worked out.
 
-    The plan that pages show for the case is among those of every switch, and they hear of the plan that is best here.
+    The plan that pages show for the job is among those of every switch, and they hear of the plan that is best here.
     """
-    plans = plans_shown(case)
+    plans = plans_shown(job)
     owner, key = run_owner(), key_of(question, plans)
     small = question.resolved.graph is None or len(question.resolved.graph.tasks) <= MAX_TASKS
     asked = key in owner.results(BUY) or owner.run(BUY, key) is not None
@@ -92,7 +90,7 @@ def answered(question: Question, case: Case, draw: Callable[[Answer], None]) -> 
         return None
     answer: Answer | None = owner.results(BUY).get(key)
     if answer is not None and answer.complete:
-        hand_on(case, answer)
+        hand_on(job, answer)
         return answer
     if answer is None:
         draw(Answer(question))
@@ -122,24 +120,24 @@ def _so_far(answer: Answer, draw: Callable[[Answer], None]) -> None:
         )
 
 
-def hand_on(case: Case, answer: Answer) -> None:
-    """Have the plan of the best switch made behind all that somebody waits for, for pages that show a schedule of the case.
+def hand_on(job: JobRequest, answer: Answer) -> None:
+    """Have the plan of the best switch made behind all that somebody waits for, for pages that show a schedule of the job.
 
     Workers return times alone, which a study of many points needs no more than.
     """
     found = answer.verdict
-    small = len(case.graph.tasks) <= MAX_HANDED_ON
+    small = len(job.task_graph.tasks) <= MAX_HANDED_ON
     if found is None or not found.wins or not small or not prepared():
         return
     delay_ms = planned_at(answer.rows, found.offer)
-    if delay_ms is None or found.offer.choice.degree != case.cluster.ports_per_server:
+    if delay_ms is None or found.offer.choice.degree != job.cluster.ports_per_server:
         return
-    planned = case.at_delay(delay_ms)
+    planned = job.at_delay(delay_ms)
     there = known_first_answer(planned)
     if there is None:
-        prefetch(planned).add_done_callback(partial(_take, known_plans(), case.job_key))
+        prefetch(planned).add_done_callback(partial(_take, known_plans(), job.key_of_plans))
     else:
-        known_plans().add(case.job_key, PassedPlan.of(there))
+        known_plans().add(job.key_of_plans, PassedPlan.of(there))
 
 
 def _take(plans: KnownPlans, job_key: str, made: Future[Result]) -> None:
@@ -147,23 +145,23 @@ def _take(plans: KnownPlans, job_key: str, made: Future[Result]) -> None:
         plans.add(job_key, PassedPlan.of(made.result()))
 
 
-def case_now(opened: Loaded) -> Case:
-    """Return the case of what is loaded and chosen, planned by list scheduling; raises InputError."""
-    case = case_of(opened, scenario())
-    return replace(case, settings=listing(case.settings))
+def job_now(opened: Loaded) -> JobRequest:
+    """Return the job of what is loaded and chosen, planned by list scheduling; raises InputError."""
+    job = job_of(opened, scenario())
+    return job.by_rules
 
 
-def question_now(opened: Loaded, case: Case) -> Question:
+def question_now(opened: Loaded, job: JobRequest) -> Question:
     """Return the question of what is loaded and chosen; raises InputError where it cannot be asked."""
     refuse_if(
         (
-            case.settings.circuits == "per-slot",
+            job.settings.circuits == "per-slot",
             "circuits that may change between slots pay no delay; on the page Schedule let a transfer keep one",
         ),
         field="circuits",
     )
     now = BuyingState.now()
-    kept = kept_of(opened, case)
+    kept = kept_of(opened, job)
     return Question(
         kept.resolved,
         chosen_offers(),

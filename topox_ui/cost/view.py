@@ -22,6 +22,7 @@ from topox_core.errors import InputError
 from topox_core.fabrics.comparison.compare import EQUAL, fabric_bill, same_time
 from topox_core.fabrics.comparison.words import FULL, PATCH_PANEL, YARDSTICK
 from topox_core.fabrics.registry import ENTRIES
+from topox_core.fabrics.run import JobRequest
 from topox_core.figures.networks.cost import SHORT_PARTS, by_size, worth, yearly
 from topox_core.figures.palette import Theme
 from topox_core.text.numbers import (
@@ -47,7 +48,7 @@ from topox_ui.answers.contest import (
     run_all,
 )
 from topox_ui.answers.keeping import kept_of
-from topox_ui.answers.solving import Case, case_of
+from topox_ui.answers.solving import job_of
 from topox_ui.answers.verdicts import verdict_line
 from topox_ui.cost.controls import (
     LARGEST,
@@ -245,21 +246,21 @@ def draw_per_iteration(theme: Theme, opened: Loaded) -> None:
         )
         return
     with show_input_errors(f"Cost per iteration · {opened.title}"):
-        case = case_of(opened, scenario())
-        contest = contest_of(case)
-        runs, failed = run_all(case, contest)
+        job = job_of(opened, scenario())
+        contest = contest_of(job)
+        runs, failed = run_all(job, contest)
         assumed = BuyingState.now()
-        each = assumed.gpus_per_server or kept_of(opened, case).resolved.gpus_per_server
-        gpu_usd_per_hour = case.cluster.servers * each * assumed.usd_per_gpu_hour
-        costs = _costs(case, contest, runs, gpu_usd_per_hour)
+        each = assumed.gpus_per_server or kept_of(opened, job).resolved.gpus_per_server
+        gpu_usd_per_hour = job.cluster.servers * each * assumed.usd_per_gpu_hour
+        costs = _costs(job, contest, runs, gpu_usd_per_hour)
     if run_owner().busy and "scheduled" in runs:
-        redraw_when_shorter(case, runs["scheduled"])
+        redraw_when_shorter(job, runs["scheduled"])
     headline(
-        f"{title} · {setting_words(case.cluster)}, ${assumed.usd_per_gpu_hour:g} per GPU and hour",
-        _least(costs, contest.spoken, case.cluster.reconfiguration_ms),
+        f"{title} · {setting_words(job.cluster)}, ${assumed.usd_per_gpu_hour:g} per GPU and hour",
+        _least(costs, contest.spoken, job.cluster.reconfiguration_ms),
     )
-    verdict_line(case, runs["scheduled"].iteration_ms if "scheduled" in runs else None)
-    worth_of_a_port(case, runs.get("scheduled"))
+    verdict_line(job, runs["scheduled"].iteration_ms if "scheduled" in runs else None)
+    worth_of_a_port(job, runs.get("scheduled"))
     for line in failed:
         quiet(f"{escape(line)}")
     labels = {**contest.labels, IN_ORDER: f"{contest.labels[FULL]}, in order"}
@@ -324,13 +325,13 @@ def draw_per_iteration(theme: Theme, opened: Loaded) -> None:
     prices = catalogue()
     every = _LISTS_ALL if prices.based_on == SET_BY_SPEED else ""
     quiet(
-        f"{escape(cluster_words(case.cluster))}; NICs are counted, since their speed differs by network. Prices: "
+        f"{escape(cluster_words(job.cluster))}; NICs are counted, since their speed differs by network. Prices: "
         f"{escape(prices.name)}{every}; watts proportional to speed (assumed). A fat-tree has five switch ports and six "
         "transceivers per link, as TopoOpt counts. Fixed circuits are built on a patch panel, those that change on optical "
         "switches."
     )
     with suppress(InputError):  # a network that cannot be asked for has no price
-        _fat_tree_prices(case, contest, costs)
+        _fat_tree_prices(job, contest, costs)
     link_menu(graph_kept_here())
 
 
@@ -340,7 +341,7 @@ def _as_run(name: str) -> str:
 
 
 def _costs(
-    case: Case, contest: Contest, runs: Runs, gpu_usd_per_hour: float
+    job: JobRequest, contest: Contest, runs: Runs, gpu_usd_per_hour: float
 ) -> dict[str, IterationCost]:
     """Return what an iteration costs on each network that can be bought, the cheapest first; raises InputError."""
     prices, running = catalogue(), CostState.now().running
@@ -348,7 +349,7 @@ def _costs(
     if times.get(YARDSTICK, math.inf) * (1 + EQUAL) < times.get(FULL, 0.0):
         times[IN_ORDER] = times[YARDSTICK]
     bills = {
-        name: fabric_bill(_as_run(name), case.cluster, prices, contest.options) for name in times
+        name: fabric_bill(_as_run(name), job.cluster, prices, contest.options) for name in times
     }
     costs = {
         name: IterationCost(times[name], bill, year_of(bill, running), gpu_usd_per_hour)
@@ -387,9 +388,9 @@ def _least(costs: Mapping[str, IterationCost], spoken: Mapping[str, str], delay_
     return words
 
 
-def _fat_tree_prices(case: Case, contest: Contest, costs: Mapping[str, IterationCost]) -> None:
+def _fat_tree_prices(job: JobRequest, contest: Contest, costs: Mapping[str, IterationCost]) -> None:
     """Write in one place why fat-trees have several prices on Cost; raises InputError."""
-    asked, cluster = question(), case.cluster
+    asked, cluster = question(), job.cluster
     own = plural(cluster.servers * cluster.ports_per_server, "port")
     prices = [
         f"<b>{money(costs[name].bill.cost_usd)}</b> for {escape(contest.spoken[name])}{whose}"

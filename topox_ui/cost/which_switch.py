@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from topox_core.fabrics.crossover.verdict import Bracket
+from topox_core.fabrics.run import JobRequest
 from topox_core.figures.networks.buying import Drawn, Swinging, buying_figure, swings_words, tornado
 from topox_core.figures.palette import Theme
 from topox_core.figures.studies.axes import MeasureWords
@@ -30,9 +31,8 @@ from topox_core.studies.buying.words import (
 from topox_core.studies.slices import steps_of
 from topox_core.studies.study import dump_study
 from topox_core.text.numbers import NBSP, money, percent, plural, short, time
-from topox_ui.answers.solving import Case
 from topox_ui.answers.verdicts import priced_verdict
-from topox_ui.cost.question import answered, case_now, question_now
+from topox_ui.cost.question import answered, job_now, question_now
 from topox_ui.cost.switches import chosen_offers, controls, offers_table
 from topox_ui.shell.charts import (
     chart,
@@ -137,9 +137,9 @@ LEAD = Swinging(
 )
 
 
-def questions(answer: Answer, case: Case) -> None:
+def questions(answer: Answer, job: JobRequest) -> None:
     """Write the break-even points; what the verdict says of the same rival, which counts less, once it is known."""
-    same = _by_verdict(answer, case)
+    same = _by_verdict(answer, job)
     by_time_ms = None if same is None or same.always else same.pays_up_to_ms
     lines = questions_turned(answer, by_time_ms, same and same.cheaper_up_to_usd)
     if not lines:
@@ -151,15 +151,15 @@ def questions(answer: Answer, case: Case) -> None:
     page_link("Cost", "The same by the purchase price alone: Per iteration")
 
 
-def _by_verdict(answer: Answer, case: Case) -> Bracket | None:
+def _by_verdict(answer: Answer, job: JobRequest) -> Bracket | None:
     """Return what the verdict on the job says of the best rival; None where it says nothing.
 
     It knows the cluster's own ports alone.
     """
-    found, known = answer.verdict, priced_verdict(case)
+    found, known = answer.verdict, priced_verdict(job)
     if known is None or found is None or not found.compared:
         return None
-    if found.offer.choice.degree != case.cluster.ports_per_server:
+    if found.offer.choice.degree != job.cluster.ports_per_server:
         return None
     return next(
         (one for one in known.brackets if one.name == IN_VERDICT[found.rival.choice.key]), None
@@ -301,17 +301,17 @@ def draw(theme: Theme, opened: Loaded) -> None:
         f"Which switch · {opened.title}", "For this setting <b>nothing can be compared</b>."
     ):
         controls(scenario().cluster(opened.cluster))
-        case = case_now(opened)
-        question = question_now(opened, case)
+        job = job_now(opened)
+        question = question_now(opened, job)
 
     def show(answer: Answer) -> None:
         """Draw what is there of the answer."""
         buying_headline(answer)
         networks(answer, theme)
-        questions(answer, case)
+        questions(answer, job)
         hangs_on(answer, theme)
 
-    answer = answered(question, case, show)
+    answer = answered(question, job, show)
     if answer is not None:
         show(answer)
         notes(answer)

@@ -7,6 +7,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from topox_core.errors import InputError
+from topox_core.fabrics.run import JobRequest
 from topox_core.figures.iteration.facts import (
     bytes_by_parallelism,
     pieces_bars,
@@ -24,7 +25,7 @@ from topox_core.training.iteration import iteration, pieces
 from topox_core.training.job import dump_job
 from topox_core.training.measured.validation import trust
 from topox_ui.answers.other_times import schedule_of_loaded
-from topox_ui.answers.solving import Case, case_of, listing
+from topox_ui.answers.solving import job_of
 from topox_ui.answers.verdicts import does_it_pay, verdict_line
 from topox_ui.runs.owner import once
 from topox_ui.shell.charts import chart, chart_title, escape, kpis, quiet, show_input_errors
@@ -45,9 +46,9 @@ Path = tuple[float, tuple[str, ...]]
 def finding(opened: Loaded) -> str:
     """Return whether switching pays for what is loaded; empty until it is known, and where the input has a mistake."""
     with suppress(InputError):
-        case = case_of(opened, scenario())
+        job = job_of(opened, scenario())
         # At a delay that was set elsewhere there may be no plan yet: then the page is drawn again.
-        return does_it_pay(case) if schedule_of_loaded(soon=True) else ""
+        return does_it_pay(job) if schedule_of_loaded(soon=True) else ""
     return ""
 
 
@@ -62,17 +63,17 @@ def job_section(opened: Loaded, top: DeltaGenerator, theme: Theme) -> None:
             page_link("Schedule", "**See the schedule**")
         take_away(opened)
     with show_input_errors():
-        case = case_of(opened, scenario())
+        job = job_of(opened, scenario())
         path = once(
             "critical path",
-            case.key,
-            lambda: least_chain(case.graph, case.cluster, listing(case.settings)),
+            job.key,
+            lambda: least_chain(job.task_graph, job.cluster, job.by_rules.settings),
         )
         with head:
-            verdict_line(case)
+            verdict_line(job)
             summary(opened, path)
         _pieces(theme)
-        fact_charts(opened, case, path, theme)
+        fact_charts(opened, job, path, theme)
 
 
 def _pieces(theme: Theme) -> None:
@@ -145,7 +146,7 @@ def summary(loaded: Loaded, path: Path) -> None:
     )
 
 
-def fact_charts(loaded: Loaded, case: Case, path: Path, theme: Theme) -> None:
+def fact_charts(loaded: Loaded, job: JobRequest, path: Path, theme: Theme) -> None:
     """Draw what the graph is made of."""
     facts = facts_of(loaded)
     left, middle, right = st.columns(3, gap="medium")
@@ -179,7 +180,7 @@ def fact_charts(loaded: Loaded, case: Case, path: Path, theme: Theme) -> None:
         chart_title(
             "Longest chain",
             f"its {time(path[0])} by kind of work, transfers on all of a server's "
-            f"{plural(case.cluster.ports_per_server, 'port')}; a schedule takes longer where other tasks hold a device or a port",
+            f"{plural(job.cluster.ports_per_server, 'port')}; a schedule takes longer where other tasks hold a device or a port",
         )
         spent = path_times(loaded, path, theme)
         if spent:

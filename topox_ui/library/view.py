@@ -12,6 +12,7 @@ import streamlit as st
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED
 from topox_core.errors import InputError
 from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.run import JobRequest
 from topox_core.figures.palette import Theme
 from topox_core.library.opening import default_path
 from topox_core.library.rows import Deleted, RunFilter, RunRecord, StoredRun
@@ -32,7 +33,7 @@ from topox_ui.answers.keeping import (
     keeps_runs,
     open_library,
 )
-from topox_ui.answers.solving import Case, shipped_answer
+from topox_ui.answers.solving import shipped_answer
 from topox_ui.library.listing import (
     LETTERS,
     Listed,
@@ -344,12 +345,12 @@ def example() -> RunRecord:
     """Return the shipped schedule of a sample as the run that "Keep this run" would make of it."""
     graph, cluster = load_sample(EXAMPLE)
     now = Scenario(source="sample", name=EXAMPLE)
-    case = Case(graph, now.cluster(cluster), now.settings())
+    job = JobRequest(graph, now.cluster(cluster), now.settings())
     subject = resolved_of(Subject("sample", {"name": EXAMPLE}), graph, cluster)
     prices = PRICE_SETS[SET_BY_SPEED]
-    kept = KeptRun(subject, case.cluster, case.settings, FabricOptions(), prices, SET_BY_SPEED)
+    kept = KeptRun(subject, job.cluster, job.settings, FabricOptions(), prices, SET_BY_SPEED)
     # tools/make_answers.py ships one of every sample
-    return record_of_solve(shipped_answer(case), kept)
+    return record_of_solve(shipped_answer(job), kept)
 
 
 def switched_off() -> None:

@@ -36,7 +36,7 @@ from topox_core.runs.cells import CellsResult, CellsRun
 from topox_core.text.numbers import plural
 from topox_core.training.job import Job, dump_job
 from topox_ui.answers.contest import contest_of, run_all
-from topox_ui.answers.solving import case_of
+from topox_ui.answers.solving import job_of
 from topox_ui.rails.state import (
     JOB,
     MEASURED,
@@ -272,17 +272,17 @@ def _of_scenario() -> Simulated | None:
     if opened is None:
         return None
     fabric = now.fabric
-    case = case_of(opened, scenario())
-    contest = contest_of(case)
-    runs, _ = run_all(case, replace(contest, fabrics=(fabric,)))
+    job = job_of(opened, scenario())
+    contest = contest_of(job)
+    runs, _ = run_all(job, replace(contest, fabrics=(fabric,)))
     run = runs[fabric]
-    key = f"{case.key}|{contest.options}|{fabric}|{run.iteration_ms!r}"
-    rail = Rail(nic_gbps=case.cluster.ports_per_server * case.cluster.port_gbps, **_control())
+    key = f"{job.key}|{contest.options}|{fabric}|{run.iteration_ms!r}"
+    rail = Rail(nic_gbps=job.cluster.ports_per_server * job.cluster.port_gbps, **_control())
     return Simulated(
         Recorded(key, run.execution),
         rail,
         opened.title,
-        f"{plural(case.cluster.servers, 'server')}, as run on: {contest.labels[fabric].lower()}",
+        f"{plural(job.cluster.servers, 'server')}, as run on: {contest.labels[fabric].lower()}",
     )
 
 

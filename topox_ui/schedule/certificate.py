@@ -3,17 +3,20 @@
 import streamlit as st
 
 from topox_core.check.report import CheckReport
+from topox_core.fabrics.run import JobRequest
 from topox_core.model.critical_path import CriticalPath
 from topox_core.schedule.planning.replay import first_ms
 from topox_core.schedule.results.result import MET, Result
 from topox_core.schedule.results.story import class_words, found_by, limits, lowered_words
 from topox_core.text.choices import chosen_words
 from topox_core.text.numbers import STOPPED_BY, about_seconds, percent, plural, short, time
-from topox_ui.answers.solving import Case, verdict
+from topox_ui.answers.solving import verdict
 from topox_ui.shell.charts import checker_card, escape, facts, show_input_errors, write_html
 
 
-def certificate(case: Case, result: Result, key: str, path: CriticalPath | None = None) -> None:
+def certificate(
+    job: JobRequest, result: Result, key: str, path: CriticalPath | None = None
+) -> None:
     """Draw the card of a result; its seal stands beside the headline where there is a schedule."""
     with st.container(border=True, key="certificate"):
         if result.execution is None:
@@ -28,7 +31,7 @@ def certificate(case: Case, result: Result, key: str, path: CriticalPath | None 
         if result.execution is None:
             return
         with show_input_errors():
-            report = verdict(key, case, result)
+            report = verdict(key, job, result)
         checker_card(report, _verdicts(report), write_html, "constraint")
 
 

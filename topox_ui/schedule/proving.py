@@ -10,6 +10,7 @@ import streamlit as st
 
 from topox_core.fabrics.fluid.simulator import Stopped
 from topox_core.fabrics.planning.scheduled import prove, schedule
+from topox_core.fabrics.run import JobRequest
 from topox_core.figures.iteration.search import GLYPHS, families_of, race, search
 from topox_core.figures.palette import Theme
 from topox_core.runs.run import FunctionRun, RunProgress, Stop, finish
@@ -35,7 +36,7 @@ from topox_core.schedule.results.story import (
     summary_sentence,
 )
 from topox_core.text.numbers import capitalised, enumeration, percent, plural, seconds, short, time
-from topox_ui.answers.solving import PROOF, Case, keep
+from topox_ui.answers.solving import PROOF, keep
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.schedule.certificate import OTHER_LOWERING, seal_line, ways_left
@@ -65,36 +66,36 @@ RACE = RunKind(
 Ended = tuple[Contestant, ...]
 
 
-def race_key(case: Case) -> str:
-    """Return all that the outcome of a race depends on: the time limit of a case is what every engine has for itself."""
-    how = case.settings
-    return f"{case.key}|{how.time_limit_s}|{how.threads}|{how.gap}|{how.seed}"
+def race_key(job: JobRequest) -> str:
+    """Return all that the outcome of a race depends on: the time limit of a job is what every engine has for itself."""
+    how = job.settings
+    return f"{job.key}|{how.time_limit_s}|{how.threads}|{how.gap}|{how.seed}"
 
 
 @dataclass(frozen=True)
 class EngineStart:
-    """A step of the race of a case: an engine began its solve."""
+    """A step of the race of a job: an engine began its solve."""
 
-    case: Case
+    job: JobRequest
     engine: str
     run: FunctionRun[Result, object] | Proof
 
 
-def start(case: Case) -> None:
+def start(job: JobRequest) -> None:
     """Start the engines that have not run yet, once what must be compiled is."""
     owner = run_owner()
-    keep_result = partial(keep, owner.results(PROOF), case.key)
-    function = partial(run_race, case, owner.results(RACE), keep_result, warmed())
+    keep_result = partial(keep, owner.results(PROOF), job.key)
+    function = partial(run_race, job, owner.results(RACE), keep_result, warmed())
     owner.start(
         RACE,
-        race_key(case),
+        race_key(job),
         lambda _slots: FunctionRun(function, measure, "race"),
-        at_most_s=case.settings.time_limit_s * len(ENGINES),
+        at_most_s=job.settings.time_limit_s * len(ENGINES),
     )
 
 
 def run_race(
-    case: Case,
+    job: JobRequest,
     outcomes: MutableMapping[str, Ended],
     keep_result: Callable[[Result], None],
     warming: threading.Thread | None,
@@ -102,12 +103,12 @@ def run_race(
     on_step: Callable[[EngineStart], None],
 ) -> None:
     """Run one engine after another; the outcome of each that has ended is kept."""
-    key = race_key(case)
+    key = race_key(job)
     if warming is not None:
         warming.join()  # no engine shares the cores with a compiler
     for engine in ENGINES[len(outcomes.get(key, ())) :]:
-        run = _begun(case, engine)
-        on_step(EngineStart(case, engine, run))
+        run = _begun(job, engine)
+        on_step(EngineStart(job, engine, run))
         result = None
         with suppress(Stopped):
             result = finish(run, stop)
@@ -118,13 +119,13 @@ def run_race(
             keep_result(result)
 
 
-def _begun(case: Case, engine: str) -> FunctionRun[Result, object] | Proof:
+def _begun(job: JobRequest, engine: str) -> FunctionRun[Result, object] | Proof:
     """Begin the solve of one engine, alone."""
-    settings = replace(case.settings, engine=engine)
+    settings = replace(job.settings, engine=engine)
     if engine == "list":
-        return FunctionRun(lambda stop, _: schedule(case.graph, case.cluster, settings, stop))
+        return FunctionRun(lambda stop, _: schedule(job.task_graph, job.cluster, settings, stop))
     wait_until_loaded(engine, LOADING_S)
-    return prove(case.graph, case.cluster, settings)
+    return prove(job.task_graph, job.cluster, settings)
 
 
 def measure(steps: tuple[EngineStart, ...], elapsed_s: float) -> RunProgress:
@@ -132,7 +133,7 @@ def measure(steps: tuple[EngineStart, ...], elapsed_s: float) -> RunProgress:
     if not steps:
         return RunProgress(elapsed_s, 0.0, words="making ready")
     step = steps[-1]
-    limit_s, place = step.case.settings.time_limit_s, ENGINES.index(step.engine)
+    limit_s, place = step.job.settings.time_limit_s, ENGINES.index(step.engine)
     spent_s = step.run.elapsed_s
     return RunProgress(
         elapsed_s,
@@ -153,10 +154,10 @@ WHAT = (
 MARKS = "Solid: the best schedule so far. Dotted: the bound. The mark is where an engine ended, filled if by a proof."
 
 
-def race_section(case: Case, theme: Theme) -> None:
+def race_section(job: JobRequest, theme: Theme) -> None:
     """Draw the race of this setting: what it is or who won, the way to start it, its way so far, or its outcome."""
-    case = replace(case, settings=replace(case.settings, time_limit_s=RaceState.now().race_s))
-    key = race_key(case)
+    job = replace(job, settings=replace(job.settings, time_limit_s=RaceState.now().race_s))
+    key = race_key(job)
     ended: Ended = run_owner().results(RACE).get(key, ())
     chart_title("Race of the engines")
     st.html(
@@ -164,11 +165,11 @@ def race_section(case: Case, theme: Theme) -> None:
         if len(ended) > 1
         else f'<p class="quiet">{WHAT}</p>'
     )
-    _offer_race(case, ENGINES[len(ended) :])
+    _offer_race(job, ENGINES[len(ended) :])
     if not watched(RACE, "Race", partial(_race_live, key, theme)) and ended:
         quiet(MARKS)
         chart(
-            race(ended, case.settings.time_limit_s, theme),
+            race(ended, job.settings.time_limit_s, theme),
             "race_chart",
             f"Schedules and bounds of {', '.join(r.name for r in ended)} over elapsed time. {race_finding(ended)}",
             lambda: race_table(ended),
@@ -176,7 +177,7 @@ def race_section(case: Case, theme: Theme) -> None:
         )
 
 
-def _offer_race(case: Case, left: Sequence[str]) -> None:
+def _offer_race(job: JobRequest, left: Sequence[str]) -> None:
     """Offer to run what has not run: the time limit, the button, and how long it will take."""
     owner = run_owner()
     proving = owner.run(PROOF) is not None
@@ -203,7 +204,7 @@ def _offer_race(case: Case, left: Sequence[str]) -> None:
             "race",
             "flag",
             start,
-            case,
+            job,
             disabled=proving,
             help="A proof is running and uses all cores: wait until it ends, or cancel it."
             if proving
@@ -211,8 +212,8 @@ def _offer_race(case: Case, left: Sequence[str]) -> None:
         )
         names = capitalised(enumeration([ENGINE_WORDS[engine] for engine in left]))
         quiet(
-            f"{names}, each for at most {seconds(case.settings.time_limit_s)} on "
-            f"{plural(case.settings.threads, 'core')}"
+            f"{names}, each for at most {seconds(job.settings.time_limit_s)} on "
+            f"{plural(job.settings.threads, 'core')}"
         )
 
 
@@ -221,7 +222,7 @@ def _race_live(key: str, theme: Theme, run: FunctionRun[None, EngineStart]) -> N
     if not run.steps:
         return
     step = run.steps[-1]
-    running = race_key(step.case)
+    running = race_key(step.job)
     if running != key:
         quiet(BEFORE)
     contestants = list(run_owner().results(RACE).get(running, ()))
@@ -231,7 +232,7 @@ def _race_live(key: str, theme: Theme, run: FunctionRun[None, EngineStart]) -> N
     if contestants:
         quiet(MARKS)
         chart(
-            race(contestants, step.case.settings.time_limit_s, theme),
+            race(contestants, step.job.settings.time_limit_s, theme),
             "race_live",
             "Schedules and bounds of the engines so far.",
         )
@@ -242,17 +243,17 @@ LETTERS = 24  # of who found a step, in a table as narrow as the window
 LIVE_HEIGHT = 108  # px: with progress and Cancel it stays beside headline and key figures
 
 
-def proof_panel(case: Case, result: Result, theme: Theme) -> None:
+def proof_panel(job: JobRequest, result: Result, theme: Theme) -> None:
     """Draw the button, or the solve that runs with its Cancel; the engine and its time limit behind a small menu."""
     with st.container(border=True, key="proof"):
-        if watched(PROOF, "Proving", partial(_live, case.key, theme)):
+        if watched(PROOF, "Proving", partial(_live, job.key, theme)):
             return
-        _offer(case, result)
+        _offer(job, result)
         with st.expander("Exact engine", key="engine_menu", type="compact"):
             engine_choice()
 
 
-def _offer(case: Case, result: Result) -> None:
+def _offer(job: JobRequest, result: Result) -> None:
     """Draw the button with what it does, and what the last solve left to be said."""
     write_html(seal_line(result))
     proved, racing = result.settled, run_owner().run(RACE) is not None
@@ -269,7 +270,7 @@ def _offer(case: Case, result: Result) -> None:
         width="stretch",
         key="prove",
         on_click=_start,
-        args=(case,),
+        args=(job,),
         help="The race uses all cores: wait until it ends, or cancel it."
         if racing
         else "Start the exact engine in a process of its own; sliders stay live.",
@@ -293,23 +294,23 @@ def _offer(case: Case, result: Result) -> None:
             "Each kind has a bound of its own: transfers share circuits that stay, and servers forward over them."
         )
     if not proved:
-        expect_request(case.settings.engine)
+        expect_request(job.settings.engine)
         before = "The last search ended without a proof. " if result.engine != "list" else ""
         quiet(
             f"{before}Looks for a shorter schedule, or for a proof that there is none, for at most "
-            f"{seconds(case.settings.time_limit_s)}."
+            f"{seconds(job.settings.time_limit_s)}."
         )
 
 
-def _start(case: Case) -> None:
-    """Start an exact solve of a case beside the page; one that runs for another case is ended first."""
+def _start(job: JobRequest) -> None:
+    """Start an exact solve of a job beside the page; one that runs for another job is ended first."""
     owner = run_owner()
     owner.start(
         PROOF,
-        case.key,
-        lambda _slots: prove(case.graph, case.cluster, case.settings),
-        partial(keep, owner.results(PROOF), case.key),
-        at_most_s=case.settings.time_limit_s,
+        job.key,
+        lambda _slots: prove(job.task_graph, job.cluster, job.settings),
+        partial(keep, owner.results(PROOF), job.key),
+        at_most_s=job.settings.time_limit_s,
     )
 
 

@@ -12,6 +12,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.fabrics.crossover.passed_plans import PassedPlan
+from topox_core.fabrics.run import JobRequest
 from topox_core.figures.iteration.gantt import gantt, in_view, name_kinds_elsewhere, window_words
 from topox_core.figures.iteration.lanes import Lanes, first_window, overview, port_use
 from topox_core.figures.iteration.search import delays
@@ -22,7 +23,6 @@ from topox_core.schedule.results.result import Result
 from topox_core.text.foreign import escape_untrusted
 from topox_core.text.numbers import and_more, count, short
 from topox_ui.answers.solving import (
-    Case,
     Drawn,
     known,
     known_first_answer,
@@ -173,61 +173,61 @@ class DelayPoint:
         return DelayPoint(result.makespan_ms, result.bound_ms, result.status)
 
 
-def delay_panel(case: Case, result: Result, theme: Theme) -> None:
+def delay_panel(job: JobRequest, result: Result, theme: Theme) -> None:
     """Draw the curve; a large graph waits for a button, circuits that pay no delay have none.
 
     The page is painted with the delays that are known, and the others follow.
     """
     owner = run_owner()
-    if case.settings.circuits == "per-slot" or result.execution is None:
+    if job.settings.circuits == "per-slot" or result.execution is None:
         owner.end(DELAYS)
         return
-    cases = _cases(case)
+    at_delays = _at_delays(job)
     chart_title("If the delay were different", "iteration time, ms (log); dotted: lower bound")
-    if _waits_for_a_click(case, result):
+    if _waits_for_a_click(job, result):
         st.button(
-            f"Try {len(cases)} delays",
+            f"Try {len(at_delays)} delays",
             key="try_delays",
-            on_click=lambda: _ASKED_FOR.set(case.graph.digest),
-            help=f"{count(len(case.graph.tasks))} tasks: takes a few seconds.",
+            on_click=lambda: _ASKED_FOR.set(job.task_graph.digest),
+            help=f"{count(len(job.task_graph.tasks))} tasks: takes a few seconds.",
         )
         return
     points, planned = dict[float, DelayPoint](), _planned()
-    for delay, one in reversed(cases.items()):  # a plan serves every shorter delay
-        there = result if one is case else known(one) or known_first_answer(one)
+    for delay, one in reversed(at_delays.items()):  # a plan serves every shorter delay
+        there = result if one is job else known(one) or known_first_answer(one)
         points[delay] = planned.get(one.key, DelayPoint())
         if there is not None:
             points[delay] = DelayPoint.of(with_plans(one, there))
-    _drawn({delay: points[delay] for delay in cases}, case.cluster.reconfiguration_ms, theme)
-    if delays_to_come(case, result):
-        _when_painted(case, result, time.monotonic())
+    _drawn({delay: points[delay] for delay in at_delays}, job.cluster.reconfiguration_ms, theme)
+    if delays_to_come(job, result):
+        _when_painted(job, result, time.monotonic())
 
 
-def delays_to_come(case: Case, result: Result) -> dict[float, Case]:
-    """Return the case at the delays that are still to be planned, from the shortest: a plan for a longer one may be shorter here."""
-    if case.settings.circuits == "per-slot" or _waits_for_a_click(case, result):
+def delays_to_come(job: JobRequest, result: Result) -> dict[float, JobRequest]:
+    """Return the job at the delays that are still to be planned, from the shortest: a plan for a longer one may be shorter here."""
+    if job.settings.circuits == "per-slot" or _waits_for_a_click(job, result):
         return {}
     planned = _planned()
     return {
         delay: one
-        for delay, one in _cases(case).items()
-        if one is not case and one.key not in planned and not settled(one)
+        for delay, one in _at_delays(job).items()
+        if one is not job and one.key not in planned and not settled(one)
     }
 
 
-def _cases(case: Case) -> dict[float, Case]:
-    """Return the case at every delay of the curve, from the shortest, its own among them."""
-    now = case.cluster.reconfiguration_ms
+def _at_delays(job: JobRequest) -> dict[float, JobRequest]:
+    """Return the job at every delay of the curve, from the shortest, its own among them."""
+    now = job.cluster.reconfiguration_ms
     return {
-        delay: case if delay == now else case.at_delay(delay)
-        for delay in sorted({*(step * case.cluster.slot_ms for step in STEPS), now})
+        delay: job if delay == now else job.at_delay(delay)
+        for delay in sorted({*(step * job.cluster.slot_ms for step in STEPS), now})
     }
 
 
-def _waits_for_a_click(case: Case, result: Result) -> bool:
+def _waits_for_a_click(job: JobRequest, result: Result) -> bool:
     """Whether a graph is so large that its delays are planned only when asked for."""
     tasks = 0 if result.execution is None else len(result.execution.graph)
-    return tasks > MAX_TASKS and _ASKED_FOR.get() != case.graph.digest
+    return tasks > MAX_TASKS and _ASKED_FOR.get() != job.task_graph.digest
 
 
 @st.cache_resource(show_spinner=False)
@@ -242,33 +242,33 @@ def _planned() -> Mapping[str, DelayPoint]:
 
 
 @st.fragment(run_every=PAINTED_S)
-def _when_painted(case: Case, result: Result, painted_s: float) -> None:
+def _when_painted(job: JobRequest, result: Result, painted_s: float) -> None:
     """Have the delays that are not known scheduled once the page is painted, and the curve drawn again when they are."""
-    owner, left = run_owner(), delays_to_come(case, result)
+    owner, left = run_owner(), delays_to_come(job, result)
     owner.ended(DELAYS)
     if not left:
         owner.end(DELAYS)  # another session may have had them worked out
         st.rerun()
     if time.monotonic() - painted_s < PAINTED_S / 2:
         owner.end(DELAYS)  # of the setting before
-    elif prepared() and owner.run(DELAYS, case.key) is None:
+    elif prepared() and owner.run(DELAYS, job.key) is None:
         asked = {delay: prefetch(one) for delay, one in left.items()}
         owner.start(
             DELAYS,
-            case.key,
+            job.key,
             lambda _slots: futures_run(asked, partial(_keep, left)),
             partial(_keep_lost, left, owner.results(DELAYS)),
         )
 
 
-def _keep(cases: dict[float, Case], delay: float, result: Result) -> None:
+def _keep(jobs: dict[float, JobRequest], delay: float, result: Result) -> None:
     """Keep what was scheduled behind what anybody waits for: its plan before its point, which the page is drawn again for."""
-    known_plans().add(cases[delay].job_key, PassedPlan.of(result))
-    _listed()[cases[delay].key] = DelayPoint.of(result)
+    known_plans().add(jobs[delay].key_of_plans, PassedPlan.of(result))
+    _listed()[jobs[delay].key] = DelayPoint.of(result)
 
 
 def _keep_lost(
-    cases: dict[float, Case],
+    jobs: dict[float, JobRequest],
     points: MutableMapping[str, DelayPoint],
     result: CellsResult[float, Result],
 ) -> str:
@@ -277,7 +277,7 @@ def _keep_lost(
     Graph and settings may not go together at a delay: then nothing was.
     """
     for delay in result.failures:
-        points[cases[delay].key] = DelayPoint()
+        points[jobs[delay].key] = DelayPoint()
     lost = {k: one for k, one in result.failures.items() if not isinstance(one, InputError)}
     return ". ".join(replace(result, failures=lost).lost)
 

@@ -8,6 +8,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.fabrics.comparison.compare import same_time
+from topox_core.fabrics.run import JobRequest
 from topox_core.figures.iteration.gantt import gantt
 from topox_core.figures.iteration.lanes import overview, port_use
 from topox_core.figures.palette import Theme
@@ -21,11 +22,10 @@ from topox_ui.answers.keeping import keep_every, keep_solve_button, link_with_re
 from topox_ui.answers.solving import (
     CHOICES,
     WORTH_A_WORD,
-    Case,
     begin_list_schedule,
     best,
-    case_of,
     drawn,
+    job_of,
     scheduled_beside,
     settled,
     shorter_than_first,
@@ -59,9 +59,9 @@ from topox_ui.state.session import Passing
 from topox_ui.state.what_ifs import what_ifs
 
 
-def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures) -> None:
+def schedule_headline(loaded: Loaded, job: JobRequest, result: Result, now: Measures) -> None:
     """Write the finding: the time, how sure it is, what circuits cost."""
-    kicker = f"Schedule · {escape(loaded.title)} · {cluster_words(case.cluster)}"
+    kicker = f"Schedule · {escape(loaded.title)} · {cluster_words(job.cluster)}"
     first = emphasised(finding(result))
     changes = now.circuits_changed
     often = f"<b>{count(changes)}</b> times" if changes > 1 else "<b>once</b>"
@@ -89,9 +89,9 @@ def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures)
     headline(kicker, f"{first} {second}")
 
 
-def proof_headline(loaded: Loaded, case: Case, result: Result) -> None:
+def proof_headline(loaded: Loaded, job: JobRequest, result: Result) -> None:
     """Write how sure the time is, and what a gap means in time."""
-    kicker = f"Proof · {escape(loaded.title)} · {cluster_words(case.cluster)}"
+    kicker = f"Proof · {escape(loaded.title)} · {cluster_words(job.cluster)}"
     words, open_ms = finding(result), (result.makespan_ms or 0.0) - result.bound_ms
     if result.status != "optimal" and open_ms > 0:
         words += f" At most {time(open_ms)} can be saved."
@@ -104,20 +104,20 @@ _OWN_SHOWN = Passing[str]("own_shown")
 OWN = {"sample": "the sample", "workload": "the generated job", "upload": "your files"}
 
 
-def schedule_kpis(loaded: Loaded, case: Case, result: Result, now: Measures) -> None:
+def schedule_kpis(loaded: Loaded, job: JobRequest, result: Result, now: Measures) -> None:
     """Draw the KPIs, each with its change against the values of the files."""
-    before = _of_files(loaded, case)
+    before = _of_files(loaded, job)
     whose = OWN.get(scenario().source, "the files")
     makespan = result.makespan_ms or 0.0
     gap = result.gap or 0.0
     shown, bound = apart((makespan, result.bound_ms))
     devices, ports = (
-        case.cluster.servers * each
-        for each in (case.cluster.devices_per_server, case.cluster.ports_per_server)
+        job.cluster.servers * each
+        for each in (job.cluster.devices_per_server, job.cluster.ports_per_server)
     )
     # A tensor-parallel group computes as one device.
-    job = loaded_job()
-    each = f", {job.plan.tensor} GPUs each" if job and job.plan.tensor > 1 else ""
+    training = loaded_job()
+    each = f", {training.plan.tensor} GPUs each" if training and training.plan.tensor > 1 else ""
     line, *change = _change(
         makespan,
         before.makespan_ms if before else None,
@@ -126,7 +126,7 @@ def schedule_kpis(loaded: Loaded, case: Case, result: Result, now: Measures) -> 
         worse_up=True,
     )
     kpis(
-        ("Iteration time", shown, f"{_so_far(case, result)}{line}", *change),
+        ("Iteration time", shown, f"{_so_far(job, result)}{line}", *change),
         (
             "Gap to bound",
             percent(gap),
@@ -163,35 +163,33 @@ def schedule_kpis(loaded: Loaded, case: Case, result: Result, now: Measures) -> 
         quiet(f"Changes are against the values of {whose}: {time(before.makespan_ms)}.")
 
 
-def still_searching(case: Case, result: Result) -> bool:
+def still_searching(job: JobRequest, result: Result) -> bool:
     """Whether something beside the page may still find a shorter plan than the one that is shown."""
     if result.status == "optimal":
         return False
-    searching = not settled(case) or run_owner().run(VERDICT) is not None
-    return searching or bool(delays_to_come(case, result))
+    searching = not settled(job) or run_owner().run(VERDICT) is not None
+    return searching or bool(delays_to_come(job, result))
 
 
-def more_choices(case: Case, result: Result) -> None:
+def more_choices(job: JobRequest, result: Result) -> None:
     """Say whether this is a first plan, and what searching made shorter; have all choices of collectives tried."""
-    told = shorter_than_first(case, result.makespan_ms or 0.0)
-    if settled(case):
-        if still_searching(case, result):
+    told = shorter_than_first(job, result.makespan_ms or 0.0)
+    if settled(job):
+        if still_searching(job, result):
             told = f"{told or 'A first plan.'} Plans for other delays are being made, and one may be shorter here …"
         quiet(told)
-    elif scheduled_beside(case):
+    elif scheduled_beside(job):
         quiet("A first plan. Other rings and algorithms of collectives are being tried …")
     else:
         run_note(CHOICES)
-        button(
-            "Try other rings and algorithms", "try_choices", "refresh", begin_list_schedule, case
-        )
+        button("Try other rings and algorithms", "try_choices", "refresh", begin_list_schedule, job)
 
 
-def _so_far(case: Case, result: Result) -> str:
+def _so_far(job: JobRequest, result: Result) -> str:
     """Return the mark of a time that may still fall."""
-    if not still_searching(case, result):
+    if not still_searching(job, result):
         return ""
-    return "so far, " if shorter_than_first(case, result.makespan_ms or 0.0) else "first plan, "
+    return "so far, " if shorter_than_first(job, result.makespan_ms or 0.0) else "first plan, "
 
 
 def _uses(result: Result, now: Measures) -> str:
@@ -202,13 +200,13 @@ def _uses(result: Result, now: Measures) -> str:
     return f"{plural(int(layout.circuits.sum()), 'circuit')} used"
 
 
-def _of_files(loaded: Loaded, case: Case) -> Measures | None:
+def _of_files(loaded: Loaded, job: JobRequest) -> Measures | None:
     """Return the measures of the files' own values; None where these are shown, have no schedule or would take long."""
-    own = case_of(loaded, scenario().without_what_ifs())
-    if own.key == case.key:
+    own = job_of(loaded, scenario().without_what_ifs())
+    if own.key == job.key:
         _OWN_SHOWN.set(own.key)
         return None
-    if len(own.graph.tasks) >= WORTH_A_WORD and _OWN_SHOWN.get() != own.key:
+    if len(own.task_graph.tasks) >= WORTH_A_WORD and _OWN_SHOWN.get() != own.key:
         return None
     with suppress(InputError):
         result = best(own, at_once=True)
@@ -252,52 +250,52 @@ def draw_proof(theme: Theme, opened: Loaded) -> None:
     _draw_answer(opened, partial(_proof, theme, opened))
 
 
-def _draw_answer(opened: Loaded, part: Callable[[Case, Result, str], None]) -> None:
-    """Draw the what-ifs, and a part of the page for the case and its best result; or say that there is none."""
+def _draw_answer(opened: Loaded, part: Callable[[JobRequest, Result, str], None]) -> None:
+    """Draw the what-ifs, and a part of the page for the job and its best result; or say that there is none."""
     what_ifs(opened)
     with st.container(), show_input_errors(f"Schedule · {opened.title}"):
-        case = case_of(opened, scenario())
-        take_linked(case)
-        result = best(case, at_once=True)
-    key = token(case, result)
+        job = job_of(opened, scenario())
+        take_linked(job)
+        result = best(job, at_once=True)
+    key = token(job, result)
     if result.execution is None:
         headline(
-            f"Schedule · {cluster_words(case.cluster)}",
+            f"Schedule · {cluster_words(job.cluster)}",
             "There is <b>no schedule</b> for this setting.",
         )
-        certificate(case, result, key)
+        certificate(job, result, key)
         return
-    part(case, result, key)
-    if settled(case):
-        keep_every(opened, case, result)
+    part(job, result, key)
+    if settled(job):
+        keep_every(opened, job, result)
 
 
-def _timeline(theme: Theme, opened: Loaded, case: Case, result: Result, key: str) -> None:
+def _timeline(theme: Theme, opened: Loaded, job: JobRequest, result: Result, key: str) -> None:
     parts = drawn(key, result)
     main, rail = st.columns([2.55, 1], gap="medium")
     with main:
-        schedule_headline(opened, case, result, parts.measures)
-        verdict_line(case)
-        schedule_kpis(opened, case, result, parts.measures)
+        schedule_headline(opened, job, result, parts.measures)
+        verdict_line(job)
+        schedule_kpis(opened, job, result, parts.measures)
         spent = parts.path.shares(result.execution.graph.kind)
         verdict = what_limits(parts.execution, result.settings.exclusive_devices)
         quiet(
             f"<b>{verdict.replace(': ', ':</b> ', 1)} Along the critical path of this plan: {limits(spent)}."
         )
-        delays_here(case)
+        delays_here(job)
         speed_clicks(
             "schedule",
             "The same job, with ports",
             opened.cluster.port_gbps,
-            case.cluster.port_gbps,
+            job.cluster.port_gbps,
             lambda gbps: choose_what_if(port_gbps=gbps),
         )
-        more_choices(case, result)
+        more_choices(job, result)
     # The reader's next two questions stand beside the headline, before the timeline in the order of the keyboard and on a phone.
     with rail:
-        proof_panel(case, result, theme)
-        delay_panel(case, result, theme)
-    beside([2.55, 1], partial(timeline, key, parts, theme), partial(certificate, case, result, key))
+        proof_panel(job, result, theme)
+        delay_panel(job, result, theme)
+    beside([2.55, 1], partial(timeline, key, parts, theme), partial(certificate, job, result, key))
     execution, whole = parts.execution, (0.0, result.execution.makespan_ms)
     result_files(
         opened,
@@ -311,17 +309,17 @@ def _timeline(theme: Theme, opened: Loaded, case: Case, result: Result, key: str
             ),
             "Port use": lambda look: port_use(execution, whole, look),
         },
-        partial(link_with_result, stem(opened.title), case, result),
-        partial(keep_solve_button, opened, case, result),
+        partial(link_with_result, stem(opened.title), job, result),
+        partial(keep_solve_button, opened, job, result),
     )
 
 
-def _proof(theme: Theme, opened: Loaded, case: Case, result: Result, key: str) -> None:
+def _proof(theme: Theme, opened: Loaded, job: JobRequest, result: Result, key: str) -> None:
     main, rail = st.columns([2.55, 1], gap="medium")
     with main:
-        proof_headline(opened, case, result)
+        proof_headline(opened, job, result)
         search_panel(result, theme)
-        race_section(case, theme)
+        race_section(job, theme)
     with rail:
-        proof_panel(case, result, theme)
-        certificate(case, result, key, drawn(key, result).path)
+        proof_panel(job, result, theme)
+        certificate(job, result, key, drawn(key, result).path)

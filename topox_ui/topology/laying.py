@@ -7,6 +7,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.fabrics.comparison.compare import EQUAL
+from topox_core.fabrics.run import JobRequest
 from topox_core.text.numbers import and_more, count, enumeration, percent, plural, short, size, time
 from topox_core.topology.finder import Demand, LayoutResult, find_layout
 from topox_core.topology.ring_circuits import (
@@ -18,7 +19,7 @@ from topox_core.topology.ring_circuits import (
 )
 from topox_core.topology.traffic import Pair, all_reduce_demand, traffic_of
 from topox_ui.answers.contest import WORTH_A_WORD, contest_of, run_all
-from topox_ui.answers.solving import Case, best
+from topox_ui.answers.solving import best
 from topox_ui.shell.charts import (
     as_label,
     escape,
@@ -34,16 +35,16 @@ MAX_STRIDES = 6
 NAMED = 3  # of the busiest circuits a sentence names so many
 
 
-def topology_headline(loaded: Loaded, case: Case, laid: "LaidTopology") -> None:
+def topology_headline(loaded: Loaded, job: JobRequest, laid: "LaidTopology") -> None:
     """Write what these circuits make of the job, then in numbers how they do it."""
     of_job = TopologyState.now().traffic == "graph"
-    at_degree = replace(case, cluster=case.cluster.changed(ports_per_server=laid.result.degree))
+    at_degree = replace(job, cluster=job.cluster.changed(ports_per_server=laid.result.degree))
     iteration_ms, by_graph_ms = _iteration_ms(at_degree) if of_job else (None, None)
     planned_ms = _planned_ms(at_degree) if iteration_ms is not None else None
     result, busiest = laid.result, laid.busiest
     traffic = escape(loaded.title) if of_job else "one all-reduce"
     headline(
-        f"Fixed circuits · {traffic} · {cluster_words(case.cluster)}, TopologyFinder as {result.variant}",
+        f"Fixed circuits · {traffic} · {cluster_words(job.cluster)}, TopologyFinder as {result.variant}",
         _finding(laid, iteration_ms, planned_ms, by_graph_ms),
     )
     longest = result.longest_route
@@ -145,30 +146,30 @@ def _lost(iteration_ms: float, planned_ms: float | None) -> str:
     return f", <b>{short(iteration_ms / planned_ms)}×</b> the time of planned circuits ({time(planned_ms)})"
 
 
-def _planned_ms(case: Case) -> float | None:
+def _planned_ms(job: JobRequest) -> float | None:
     """Return what Schedule says of this job; None where there is no schedule."""
     try:
-        return best(case).makespan_ms
+        return best(job).makespan_ms
     except InputError:
         return None
 
 
-def _iteration_ms(case: Case) -> tuple[float | None, float | None]:
+def _iteration_ms(job: JobRequest) -> tuple[float | None, float | None]:
     """Return what Compare says of these fixed circuits, and of those searched for the task graph.
 
     The first is None, and a line says the reason, where they cannot run the job; the second where
     the search refuses, or the task graph is too large to be searched for one sentence.
     """
-    contest = contest_of(case)
+    contest = contest_of(job)
     try:
-        runs, _ = run_all(case, replace(contest, fabrics=("static",)))
+        runs, _ = run_all(job, replace(contest, fabrics=("static",)))
     except InputError as error:
         st.warning(as_label(str(error)))
         return None, None
     searched = None
-    if len(case.graph.tasks) < WORTH_A_WORD:
+    if len(job.task_graph.tasks) < WORTH_A_WORD:
         with suppress(InputError):
-            searched = run_all(case, replace(contest, fabrics=("static_graph",)))[0]["static_graph"]
+            searched = run_all(job, replace(contest, fabrics=("static_graph",)))[0]["static_graph"]
     return runs["static"].iteration_ms, searched and searched.iteration_ms
 
 
@@ -201,27 +202,27 @@ class LaidTopology:
         return self.busiest <= 1 + EQUAL
 
 
-def degree_of(case: Case) -> int:
+def degree_of(job: JobRequest) -> int:
     """Return the chosen degree; the cluster's ports per server if none was chosen."""
     chosen = TopologyState.now().degree
-    return case.cluster.ports_per_server if chosen is None else chosen
+    return job.cluster.ports_per_server if chosen is None else chosen
 
 
-def degree_slider(case: Case) -> None:
+def degree_slider(job: JobRequest) -> None:
     """Draw the choice of the degree."""
     slide(
         TopologyState,
         "degree",
-        value=degree_of(case),
+        value=degree_of(job),
         help="Circuits out of and into each server. The other pages use the cluster's ports per server, "
-        f"{case.cluster.ports_per_server}.",
+        f"{job.cluster.ports_per_server}.",
     )
 
 
-def controls(case: Case) -> None:
+def controls(job: JobRequest) -> None:
     """Draw the sidebar's choices."""
     with sidebar_part("What if"):
-        degree_slider(case)
+        degree_slider(job)
         pick(
             TopologyState,
             "layout_by",
@@ -246,24 +247,24 @@ def controls(case: Case) -> None:
         )
 
 
-def lay(case: Case) -> LaidTopology:
+def lay(job: JobRequest) -> LaidTopology:
     """Find the circuits; raises InputError where there are none."""
-    degree, variant = degree_of(case), ContestState.now().variant
+    degree, variant = degree_of(job), ContestState.now().variant
     traffic = TopologyState.now().traffic
-    drawn = f"{case.settings.lowering}|{case.settings.seed}|{case.cluster.servers}"
-    key = f"{case.graph.digest}|{drawn}|{degree}|{variant}|{traffic}"
-    return _laid(key, case, degree, variant, traffic)
+    drawn = f"{job.settings.lowering}|{job.settings.seed}|{job.cluster.servers}"
+    key = f"{job.task_graph.digest}|{drawn}|{degree}|{variant}|{traffic}"
+    return _laid(key, job, degree, variant, traffic)
 
 
 @st.cache_resource(max_entries=24, show_spinner="Laying circuits")
-def _laid(key: str, _case: Case, degree: int, variant: str, traffic: str) -> LaidTopology:  # noqa: ARG001
-    servers = _case.cluster.servers
+def _laid(key: str, _job: JobRequest, degree: int, variant: str, traffic: str) -> LaidTopology:  # noqa: ARG001
+    servers = _job.cluster.servers
     demand = (
         all_reduce_demand(servers)
         if traffic == "ring"
-        else traffic_of(_case.graph, servers, _case.settings.lowering)
+        else traffic_of(_job.task_graph, servers, _job.settings.lowering)
     )
-    result = find_layout(demand, degree, variant, seed=_case.settings.seed)
+    result = find_layout(demand, degree, variant, seed=_job.settings.seed)
     each, parallel = circuit_loads(result, demand), result.layout.circuits
     most, circuits = max(each.values(), default=0.0), sum(parallel[pair] for pair in each)
     mean = sum(link_loads(result, demand).values()) / max(1, circuits)

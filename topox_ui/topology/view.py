@@ -17,6 +17,7 @@ from topox_core.fabrics.controllers.one_collective import (
 )
 from topox_core.fabrics.fixed.layout_search import LayoutAnswer, layout_by_matrix
 from topox_core.fabrics.fixed.static import graph_layout
+from topox_core.fabrics.run import JobRequest
 from topox_core.figures.networks.topology import steps_on_ports
 from topox_core.figures.palette import Theme
 from topox_core.model.execution import Layout
@@ -36,7 +37,7 @@ from topox_core.text.numbers import (
 from topox_core.topology.routing import RoutedNetwork
 from topox_ui.answers.clicks import delay_clicks
 from topox_ui.answers.contest import contest_of, run_all
-from topox_ui.answers.solving import Case, case_of
+from topox_ui.answers.solving import job_of
 from topox_ui.runs.owner import once, session_over
 from topox_ui.shell.charts import (
     chart,
@@ -65,7 +66,7 @@ from topox_ui.topology.player import PLAYER, hops_chart, link_table, step_by_ste
 MAX_ROWS = 5_000
 
 
-def searched(case: Case) -> tuple[LayoutAnswer, float | None]:
+def searched(job: JobRequest) -> tuple[LayoutAnswer, float | None]:
     """Lay the circuits as the page says; return them, and the time of TopologyFinder's (None where those cannot run).
 
     Raises
@@ -74,28 +75,28 @@ def searched(case: Case) -> tuple[LayoutAnswer, float | None]:
         If there are none.
     """
     by = TopologyState.now().layout_by
-    at_degree = replace(case, cluster=case.cluster.changed(ports_per_server=degree_of(case)))
+    at_degree = replace(job, cluster=job.cluster.changed(ports_per_server=degree_of(job)))
     contest = contest_of(at_degree)
     fabrics = ("static", "static_graph") if by == "graph" else ("static",)
     runs, _ = run_all(at_degree, replace(contest, fabrics=fabrics))
     fixed = {name: run for name, run in runs.items() if name == "static"}
-    job = replace(at_degree.job, options=contest.options, runs=fixed)
+    job = replace(at_degree.by_rules, options=contest.options, runs=fixed)
     request = job.lowered(job.settings.lowering)
     answer = layout_by_matrix(request) if by == "matrix" else graph_layout(request, session_over())
     return answer, fixed["static"].iteration_ms if fixed else None
 
 
 def searched_topology(
-    loaded: Loaded, case: Case, answer: LayoutAnswer, topoopt_ms: float | None, theme: Theme
+    loaded: Loaded, job: JobRequest, answer: LayoutAnswer, topoopt_ms: float | None, theme: Theme
 ) -> None:
     """Write what these circuits make of the job, and draw and list them."""
     by, best = TopologyState.now().layout_by, answer.best
     words = "the task graph" if by == "graph" else "the bytes between servers"
     headline(
-        f"Fixed circuits · {escape(loaded.title)} · {cluster_words(case.cluster)}, circuits by {words}",
+        f"Fixed circuits · {escape(loaded.title)} · {cluster_words(job.cluster)}, circuits by {words}",
         f"Fixed circuits laid by {words} take <b>{time(best.time_ms)}</b>{_against(best.time_ms, topoopt_ms)}.",
     )
-    ports = best.layout.servers * degree_of(case)
+    ports = best.layout.servers * degree_of(job)
     tried = "every possible layout" if answer.every else "starting from the best known"
     kpis(
         ("Iteration time", time(best.time_ms), "links shared fairly"),
@@ -175,15 +176,15 @@ class Tensor:
 EXAMPLE = Tensor("all_to_all", 8, 100.0)
 
 
-def largest_of(case: Case) -> Tensor | None:
+def largest_of(job: JobRequest) -> Tensor | None:
     """Return the largest collective of the loaded job that runs this way."""
-    one = largest_collective(case.graph, COLLECTIVES, MAX_MEMBERS)
+    one = largest_collective(job.task_graph, COLLECTIVES, MAX_MEMBERS)
     return one and Tensor(one.kind, len(one.members or ()), (one.size_bytes or 0.0) / 1e6)
 
 
-def chosen_tensor(case: Case) -> Tensor:
+def chosen_tensor(job: JobRequest) -> Tensor:
     """Return the collective in view: what was chosen of it, the rest as the largest of the loaded job has it."""
-    now, own = CollectiveState.now(), largest_of(case) or EXAMPLE
+    now, own = CollectiveState.now(), largest_of(job) or EXAMPLE
     return Tensor(
         now.collective or own.kind,
         now.members or own.members,
@@ -191,21 +192,21 @@ def chosen_tensor(case: Case) -> Tensor:
     )
 
 
-def whose(loaded: Loaded, case: Case) -> None:
+def whose(loaded: Loaded, job: JobRequest) -> None:
     """Say whether the collective is one of the loaded job, and whose ports, speed and delay it has."""
-    own, name = largest_of(case), f"<b>{escape(loaded.title)}</b>"
+    own, name = largest_of(job), f"<b>{escape(loaded.title)}</b>"
     ports = f"Port speed{' and delay are those' if CollectiveState.now().switch_ms is None else ' is that'} of {name}"
     if own is None:
         quiet(f"{ports}, which has no collective that runs by such steps: this one is an example.")
-    elif own == chosen_tensor(case):
+    elif own == chosen_tensor(job):
         quiet(f"{ports}, and this is its largest collective.")
     else:
         quiet(f"{ports}; its largest collective is the {own.words}.")
 
 
-def inside_one_collective(loaded: Loaded, case: Case, theme: Theme) -> None:
+def inside_one_collective(loaded: Loaded, job: JobRequest, theme: Theme) -> None:
     """Draw the finding, the choices, the times of all ways in numbers, and the ports of the one that is chosen."""
-    top, now = st.container(), chosen_tensor(case)
+    top, now = st.container(), chosen_tensor(job)
     first, second, third, fourth = st.columns(4)
     menu(
         CollectiveState,
@@ -226,20 +227,20 @@ def inside_one_collective(loaded: Loaded, case: Case, theme: Theme) -> None:
         CollectiveState,
         "switch_ms",
         label="Delay",
-        value=_delay_ms(case),
+        value=_delay_ms(job),
         at=fourth,
         help="Of one circuit change. Default: the delay of the cluster.",
     )
     with top, show_input_errors(KICKER, NOT_SO, None):
-        one = _collective(case)
+        one = _collective(job)
     ways = {
         "together": one.together(),
         "one_port": one.one_port_a_step(),
         "split": once("uneven split", repr(one), one.split),
     }
     with top:
-        _finding(one, ways, case.cluster.port_gbps)
-        whose(loaded, case)
+        _finding(one, ways, job.cluster.port_gbps)
+        whose(loaded, job)
         delay_clicks(one.delay_ms, lambda ms: CollectiveState.choose(switch_ms=ms))
     split_ms, rings_ms = ways["split"].makespan_ms, one.rings_ms
     kpis(
@@ -272,24 +273,24 @@ def inside_one_collective(loaded: Loaded, case: Case, theme: Theme) -> None:
     )
 
 
-def _collective(case: Case) -> OneCollective:
+def _collective(job: JobRequest) -> OneCollective:
     """Return the collective of the page's state on the cluster's ports."""
-    now, cluster = chosen_tensor(case), case.cluster
+    now, cluster = chosen_tensor(job), job.cluster
     return OneCollective(
         now.kind,
         PERMUTATIONS[now.kind],
         now.members,
-        min(max(1, degree_of(case)), MAX_PORTS),
+        min(max(1, degree_of(job)), MAX_PORTS),
         transfer_ms(1e6 * now.megabytes, cluster.port_gbps),
         cluster.latency_us / 1000,
-        _delay_ms(case),
+        _delay_ms(job),
     )
 
 
-def _delay_ms(case: Case) -> float:
+def _delay_ms(job: JobRequest) -> float:
     """Return the chosen delay, or the cluster's own."""
     chosen = CollectiveState.now().switch_ms
-    return chosen if chosen is not None else case.cluster.reconfiguration_ms
+    return chosen if chosen is not None else job.cluster.reconfiguration_ms
 
 
 def _finding(one: OneCollective, ways: dict[str, StepsOnPorts], port_gbps: float) -> None:
@@ -331,22 +332,22 @@ def _finding(one: OneCollective, ways: dict[str, StepsOnPorts], port_gbps: float
 def draw(theme: Theme, opened: Loaded) -> None:
     """Draw the view Fixed circuits."""
     with show_input_errors(f"Fixed circuits · {opened.title}"):
-        case = case_of(opened, scenario())
-        controls(case)
-        found = lay(case) if TopologyState.now().layout_by == "topoopt" else searched(case)
+        job = job_of(opened, scenario())
+        controls(job)
+        found = lay(job) if TopologyState.now().layout_by == "topoopt" else searched(job)
     if isinstance(found, LaidTopology):
-        topology_headline(opened, case, found)
+        topology_headline(opened, job, found)
         PLAYER.draw(step_by_step, found, theme)
         ports_line(found)
         link_table(found)
     else:
-        searched_topology(opened, case, *found, theme)
+        searched_topology(opened, job, *found, theme)
 
 
 def draw_collective(theme: Theme, opened: Loaded) -> None:
     """Draw the view One collective."""
     with show_input_errors(f"{KICKER} · {opened.title}"):
-        case = case_of(opened, scenario())
+        job = job_of(opened, scenario())
     with sidebar_part("What if"):
-        degree_slider(case)
-    inside_one_collective(opened, case, theme)
+        degree_slider(job)
+    inside_one_collective(opened, job, theme)

@@ -16,11 +16,11 @@ from tests.topox_ui.conftest import (
 )
 from topox_core.errors import InputError
 from topox_core.fabrics.planning.scheduled import schedule
+from topox_core.fabrics.run import JobRequest
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.schedule.results.result_file import to_record
 from topox_core.workloads.samples import load_sample
 from topox_ui.answers import keeping
-from topox_ui.answers.solving import Case, listing
 from topox_ui.shell.downloads import result_json
 from topox_ui.state.scenario import Scenario
 
@@ -38,8 +38,8 @@ def proved():
     """The sample patience on slots, which an exact engine schedules in 14 ms, and list scheduling does not."""
     chosen = Scenario.of_query(LINK)[0]
     graph, cluster = load_sample("patience")
-    case = Case(graph, chosen.cluster(cluster), replace(chosen.settings(), time_limit_s=20.0))
-    return case, schedule(case.graph, case.cluster, case.settings)
+    job = JobRequest(graph, chosen.cluster(cluster), replace(chosen.settings(), time_limit_s=20.0))
+    return job, schedule(job.task_graph, job.cluster, job.settings)
 
 
 def test_a_file_shows_its_number_without_a_solve_and_one_that_is_wrong_costs_a_line(visit, proved):
@@ -49,7 +49,7 @@ def test_a_file_shows_its_number_without_a_solve_and_one_that_is_wrong_costs_a_l
         bring(at, keeping.UPLOAD, "wrong.link.json", json.dumps(json.loads(good) | change).encode())
         assert says in the_error(at) and "Feasible" in words(at)
     # On Home it brings its choices as well, and whoever brings it has said that it may open its job.
-    at = bring(visit(way="files"), "up_graph", "mine.json", dump_graph_json(proved[0].graph))
+    at = bring(visit(way="files"), "up_graph", "mine.json", dump_graph_json(proved[0].task_graph))
     bring(at, keeping.UPLOAD, "patience.link.json", good)
     assert "patience.link.json is read." in at.success[-1].value
     turn_to(at, SCHEDULE)
@@ -62,13 +62,13 @@ def test_a_file_shows_its_number_without_a_solve_and_one_that_is_wrong_costs_a_l
 
 
 def test_a_bound_above_a_schedule_that_this_page_has_is_not_believed(monkeypatch, proved):
-    case, _ = proved
-    theirs = schedule(case.graph, case.cluster, listing(case.settings))
+    job, _ = proved
+    theirs = schedule(job.task_graph, job.cluster, job.by_rules.settings)
     classes = tuple(replace(one, bound_ms=13.5) for one in theirs.classes)
     record = to_record(replace(theirs, bound_ms=13.5, classes=classes))
-    file = keeping.Linked("theirs.link.json", case.graph.digest, record)
+    file = keeping.Linked("theirs.link.json", job.task_graph.digest, record)
     monkeypatch.setattr(
-        keeping, "first_answer", lambda _case, _over: replace(theirs, makespan_ms=13.0)
+        keeping, "first_answer", lambda _job, _over: replace(theirs, makespan_ms=13.0)
     )
     with pytest.raises(InputError, match=r"shorter than 13\.5 ms, but this page has one of 13 ms"):
-        keeping._checked(case, file)
+        keeping._checked(job, file)

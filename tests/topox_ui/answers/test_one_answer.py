@@ -34,12 +34,10 @@ from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_ui.answers import contest, solving
 from topox_ui.answers.contest import contest_of
 from topox_ui.answers.solving import (
-    Case,
     FirstAnswers,
     drawn,
     first_answer,
     known_first_answer,
-    listing,
     prefetch,
     shipped_answer,
     token,
@@ -67,8 +65,8 @@ def test_command_page_and_comparison_give_one_iteration_time(ask, name, delay_ms
     command = ask("schedule", *files_of(name), "--engine", "list", *delay)
     compared = ask("compare", *files_of(name), "--fabrics", "scheduled", *delay)
     graph, cluster = load_sample(name)
-    case = Case(graph, cluster.changed(reconfiguration_ms=delay_ms), Settings.of(free=FREE))
-    page = first_answer(case, never)
+    job = JobRequest(graph, cluster.changed(reconfiguration_ms=delay_ms), Settings.of(free=FREE))
+    page = first_answer(job, never)
     assert compared["fabrics"]["scheduled"]["iteration_ms"] == command["makespan_ms"]
     if (name, delay_ms) == ("moe", 0.0):  # the page has the plan that the release ships
         assert page.makespan_ms < command["makespan_ms"]
@@ -80,7 +78,7 @@ def test_command_page_and_comparison_give_one_iteration_time(ask, name, delay_ms
 def test_command_and_page_compare_with_the_fat_tree_of_the_same_cost(ask):
     graph, cluster = load_sample("moe")
     compared = ask("compare", *files_of("moe"), "--fabrics", "ideal,fat_tree")["fabrics"]
-    options = contest_of(Case(graph, cluster, Settings.of(free=FREE))).options
+    options = contest_of(JobRequest(graph, cluster, Settings.of(free=FREE))).options
     page = compare(graph, cluster, Settings.of(free=FREE), ["fat_tree"], options)["fat_tree"]
     alone = compare(graph, cluster, Settings.of(free=FREE), ["fat_tree"])["fat_tree"]
     assert compared["fat_tree"]["iteration_ms"] == page.iteration_ms == alone.iteration_ms
@@ -90,20 +88,20 @@ def test_command_and_page_compare_with_the_fat_tree_of_the_same_cost(ask):
 def test_sessions_whose_files_have_other_names_share_no_result_and_read_no_name():
     graph, cluster = load_sample("race")
     mine, theirs = (
-        Case(replace(graph, name=name), replace(cluster, name=name), Settings.of(free=FREE))
+        JobRequest(replace(graph, name=name), replace(cluster, name=name), Settings.of(free=FREE))
         for name in ("my secret model", "their model")
     )
     assert first_answer(mine, never) is first_answer(mine, never)
     shared = first_answer(theirs, never)
     assert shared is not first_answer(mine, never)
-    for case in (mine, theirs):
-        shown = drawn(token(case, first_answer(case, never)), first_answer(case, never)).execution
-        assert shown.cluster.name == case.cluster.name
+    for job in (mine, theirs):
+        shown = drawn(token(job, first_answer(job, never)), first_answer(job, never)).execution
+        assert shown.cluster.name == job.cluster.name
     for export in (
         json.dumps(to_record(shared)).encode(),
         tasks_csv(shared.execution),
         json.dumps(cross_connects_record(shared.execution)).encode(),
-        perfetto_trace(shared.execution, theirs.graph.name),
+        perfetto_trace(shared.execution, theirs.task_graph.name),
     ):
         assert b"secret" not in export
 
@@ -119,22 +117,22 @@ def test_a_round_that_two_sessions_share_has_the_name_of_the_jobs_that_ask():
 
 
 def test_what_a_session_that_has_ended_began_is_cut_short_and_shared_with_nobody():
-    case = Case(*load_sample("moe"), Settings.of())
+    job = JobRequest(*load_sample("moe"), Settings.of())
     over = Mock(side_effect=chain([False, False], repeat(True)))
     with pytest.raises(StopException):
-        first_answer(case, over)
+        first_answer(job, over)
     with pytest.raises(StopException):
-        contest._run("a key", case, "scheduled", FabricOptions(), {}, over)
-    result = first_answer(case, never)
+        contest._run("a key", job, "scheduled", FabricOptions(), {}, over)
+    result = first_answer(job, never)
     assert result.stopped_by != "cancelled" and result.makespan_ms
-    assert contest._run("a key", case, "scheduled", FabricOptions(), {}, never).iteration_ms
+    assert contest._run("a key", job, "scheduled", FabricOptions(), {}, never).iteration_ms
 
 
 def test_processes_are_started_only_when_two_ask_at_once(monkeypatch) -> None:
     answers = FirstAnswers(0)
     answers._workers = processes = Mock(ready=False)
     monkeypatch.setattr(solving, "keep_to_one_core", lambda: None)
-    case = Case(*load_sample("fsdp"), Settings.of())
+    job = JobRequest(*load_sample("fsdp"), Settings.of())
     inside, go_on = threading.Event(), threading.Event()
 
     def waits(*_given: object) -> str:
@@ -144,10 +142,10 @@ def test_processes_are_started_only_when_two_ask_at_once(monkeypatch) -> None:
 
     monkeypatch.setattr(solving, "_schedule_here", waits)
     with ThreadPoolExecutor(2) as pool:
-        one = pool.submit(answers.schedule, case, never)
+        one = pool.submit(answers.schedule, job, never)
         inside.wait(10)
         assert not processes.start.called
-        two = pool.submit(answers.schedule, case, never)
+        two = pool.submit(answers.schedule, job, never)
         wait_until(lambda: processes.start.called or two.done())
         go_on.set()
         assert one.result(10) == two.result(10) == "an answer"
@@ -156,11 +154,11 @@ def test_processes_are_started_only_when_two_ask_at_once(monkeypatch) -> None:
 
 @pytest.mark.long
 def test_what_was_scheduled_ahead_is_the_answer_when_somebody_asks(monkeypatch) -> None:
-    case = Case(*load_sample("race"), Settings.of())
-    assert known_first_answer(case) is None
-    ahead = prefetch(case).result(120)
+    job = JobRequest(*load_sample("race"), Settings.of())
+    assert known_first_answer(job) is None
+    ahead = prefetch(job).result(120)
     monkeypatch.setattr(solving, "_schedule_here", lambda *_given: 1 / 0)
-    assert first_answer(case, never) is ahead is known_first_answer(case)
+    assert first_answer(job, never) is ahead is known_first_answer(job)
 
 
 def untimed(record):
@@ -176,18 +174,18 @@ def untimed(record):
 
 @pytest.mark.parametrize("name", long_after(3, list(SAMPLES)))
 def test_a_shipped_answer_is_the_one_that_is_computed_else_run_tools_make_answers(name):
-    case = first_visit(name)
-    settings = listing(case.settings)
-    made = schedule(case.graph, case.cluster, settings)
-    plan = shipped_plan(case.job)
+    job = first_visit(name)
+    settings = job.by_rules.settings
+    made = schedule(job.task_graph, job.cluster, settings)
+    plan = shipped_plan(job.by_rules)
     if plan is not None:
-        again = PassedPlan.of(schedule(case.graph, plan.cluster, settings))
+        again = PassedPlan.of(schedule(job.task_graph, plan.cluster, settings))
         assert again is not None and again.lowering == plan.lowering
         assert again.end_ms == pytest.approx(plan.end_ms)
-        listed, job = made, JobRequest(case.graph, case.cluster, settings)
-        made = PlanChoice(job, listed).among([again])
+        listed = made
+        made = PlanChoice(job.by_rules, listed).among([again])
         assert made.makespan_ms < listed.makespan_ms
-    found = shipped_answer(case)
+    found = shipped_answer(job)
     assert found is not None, "none is shipped"
     assert untimed(answer_record(found)) == untimed(answer_record(made))
     assert finding(found) == finding(made)
@@ -196,13 +194,13 @@ def test_a_shipped_answer_is_the_one_that_is_computed_else_run_tools_make_answer
 def test_another_choice_another_graph_and_a_broken_schedule_have_no_shipped_answer(
     monkeypatch, tmp_path
 ):
-    case = first_visit("blackboard")
-    assert shipped_answer(case) is not None
-    assert shipped_answer(case.at_delay(3.0)) is None
+    job = first_visit("blackboard")
+    assert shipped_answer(job) is not None
+    assert shipped_answer(job.at_delay(3.0)) is None
     monkeypatch.setattr(shipped, "FOLDER", tmp_path)
-    assert shipped_answer(case) is None
-    record = answer_record(schedule(case.graph, case.cluster, listing(case.settings)))
+    assert shipped_answer(job) is None
+    record = answer_record(schedule(job.task_graph, job.cluster, job.by_rules.settings))
     for task in record["result"]["tasks"]:
         task["start_ms"], task["end_ms"] = 0.0, task["end_ms"] - task["start_ms"]
-    file_of(case.graph).write_bytes(gzip.compress(json.dumps(record).encode()))
-    assert shipped_answer(case) is None, "its tasks do not wait for one another"
+    file_of(job.task_graph).write_bytes(gzip.compress(json.dumps(record).encode()))
+    assert shipped_answer(job) is None, "its tasks do not wait for one another"

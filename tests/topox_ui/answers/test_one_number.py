@@ -11,7 +11,7 @@ from tools.make_answers import first_visit
 from topox_core.fabrics.crossover.passed_plans import PassedPlan
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_ui.answers import contest
-from topox_ui.answers.solving import known_plans, listing
+from topox_ui.answers.solving import known_plans
 from topox_ui.home.view import FINDINGS
 from topox_ui.runs.owner import RunOwner
 
@@ -49,15 +49,15 @@ def test_a_page_is_drawn_again_once_a_shorter_plan_is_known_than_the_one_in_view
     drawn = []
     monkeypatch.setattr(contest.st, "rerun", lambda: drawn.append(True))
     look = contest.redraw_when_shorter.__wrapped__
-    case = first_visit("race")
-    settings = listing(case.settings)
-    shown = schedule(case.graph, case.cluster, settings)
+    job = first_visit("race")
+    settings = job.by_rules.settings
+    shown = schedule(job.task_graph, job.cluster, settings)
     longer_ms = 1.1 * shown.makespan_ms
-    look(case, Mock(result=shown, iteration_ms=shown.makespan_ms))
+    look(job, Mock(result=shown, iteration_ms=shown.makespan_ms))
     assert not drawn
-    harder = schedule(case.graph, case.at_delay(0.001).cluster, settings)
-    known_plans().add(case.job_key, PassedPlan.of(harder))
-    look(case, Mock(result=replace(shown, makespan_ms=longer_ms), iteration_ms=longer_ms))
+    harder = schedule(job.task_graph, job.at_delay(0.001).cluster, settings)
+    known_plans().add(job.key_of_plans, PassedPlan.of(harder))
+    look(job, Mock(result=replace(shown, makespan_ms=longer_ms), iteration_ms=longer_ms))
     assert drawn
     forget_answers()
 

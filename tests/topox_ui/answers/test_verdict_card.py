@@ -10,7 +10,6 @@ from tools.make_answers import first_visit
 from topox_core.fabrics.crossover.verdict import Bracket, Verdict
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_ui.answers import verdicts
-from topox_ui.answers.solving import listing
 
 
 def test_the_card_leads_with_one_number_and_lists_every_rival(visit, monkeypatch):
@@ -22,7 +21,7 @@ def test_the_card_leads_with_one_number_and_lists_every_rival(visit, monkeypatch
             Bracket("fat_tree_full", 119.0, "", None, 0.0),
         ),
     )
-    monkeypatch.setattr("topox_ui.answers.verdicts.known_verdict", lambda _case: found)
+    monkeypatch.setattr("topox_ui.answers.verdicts.known_verdict", lambda _job: found)
     at = visit(SCHEDULE, sample="moe")
     (card,) = [one.proto.body for one in at.get("html") if 'class="verdict"' in one.proto.body]
     plain = re.sub(r"<[^>]*>", "|", card).replace("\u00a0", " ").replace("&nbsp;", " ")
@@ -41,7 +40,7 @@ def test_the_card_leads_with_one_number_and_lists_every_rival(visit, monkeypatch
     assert "in an order|≤ any plan|never|any delay|proved|" in said
     assert "laid by search over the task graph" in words(at)
     without = replace(found, brackets=found.brackets[:2])
-    monkeypatch.setattr("topox_ui.answers.verdicts.known_verdict", lambda _case: without)
+    monkeypatch.setattr("topox_ui.answers.verdicts.known_verdict", lambda _job: without)
     assert "how sure" in card and "how sure" not in words(visit(SCHEDULE, sample="blackboard"))
 
 
@@ -62,23 +61,23 @@ def test_the_card_leads_with_one_number_and_lists_every_rival(visit, monkeypatch
 def test_that_switching_gains_nothing_is_said_as_a_fact_only_where_a_bound_excludes_it(
     monkeypatch, rival, cannot_pay_from_ms, says
 ):
-    case = first_visit("race")
-    plan = schedule(case.graph, case.cluster, listing(case.settings))
+    job = first_visit("race")
+    plan = schedule(job.task_graph, job.cluster, job.by_rules.settings)
     fixed = Bracket("fixed", rival * plan.makespan_ms, "", None, cannot_pay_from_ms)
     # That nothing is shorter than a faster network says nothing of this one.
     full = Bracket("fat_tree_full", 0.5 * plan.makespan_ms, "", None, 0.0)
-    monkeypatch.setattr(verdicts, "result_shown", lambda _case: plan)
-    monkeypatch.setattr(verdicts, "known_verdict", lambda _case: Verdict("list", (fixed, full)))
-    assert verdicts.does_it_pay(case).startswith(f"Without a delay {says}")
+    monkeypatch.setattr(verdicts, "result_shown", lambda _job: plan)
+    monkeypatch.setattr(verdicts, "known_verdict", lambda _job: Verdict("list", (fixed, full)))
+    assert verdicts.does_it_pay(job).startswith(f"Without a delay {says}")
 
 
 def test_a_job_that_gains_on_fixed_circuits_but_not_on_a_fat_tree_is_told_both(monkeypatch):
-    case = first_visit("race")
-    plan = schedule(case.graph, case.cluster, listing(case.settings))
+    job = first_visit("race")
+    plan = schedule(job.task_graph, job.cluster, job.by_rules.settings)
     times = {"fixed": 1.2, "fat_tree_same_cost": 0.9}
     rivals = tuple(Bracket(name, share * plan.makespan_ms) for name, share in times.items())
-    monkeypatch.setattr(verdicts, "result_shown", lambda _case: plan)
-    monkeypatch.setattr(verdicts, "known_verdict", lambda _case: Verdict("list", rivals))
-    said = verdicts.does_it_pay(case)
+    monkeypatch.setattr(verdicts, "result_shown", lambda _job: plan)
+    monkeypatch.setattr(verdicts, "known_verdict", lambda _job: Verdict("list", rivals))
+    said = verdicts.does_it_pay(job)
     assert "pays for <b>your job</b> against the best fixed circuits found" in said
     assert "but not against a fat-tree of the same cost" in said

@@ -44,7 +44,7 @@ from topox_core.text.numbers import short
 from topox_core.workloads.samples import load_sample
 from topox_ui.answers.contest import contest_of, sweep_of
 from topox_ui.answers.other_times import what_pages_model
-from topox_ui.answers.solving import Case, with_plans
+from topox_ui.answers.solving import with_plans
 
 COMPARE, MAP = "Compare", "Where which wins"
 
@@ -77,9 +77,9 @@ def test_a_plan_that_another_page_made_shorter_is_said_in_schedule_s_sentence(vi
 
 
 def test_the_times_of_the_core_and_a_winner_that_schedule_shows_as_well(visit):
-    case = first_visit("moe")
-    runs = compare(case.graph, case.cluster, LISTED)
-    best = spoken(with_plans(case, runs["scheduled"].result).makespan_ms)  # the release has a plan
+    job = first_visit("moe")
+    runs = compare(job.task_graph, job.cluster, LISTED)
+    best = spoken(with_plans(job, runs["scheduled"].result).makespan_ms)  # the release has a plan
     at = visit(COMPARE, sample="moe")
     rivals = {name: spoken(run.iteration_ms) for name, run in runs.items()}
     assert times(at) == list((rivals | {"scheduled": best}).values())
@@ -205,11 +205,11 @@ def test_a_failure_that_leaves_nothing_is_told_in_a_line(visit):
 @pytest.mark.parametrize(("by", "values"), [("port_gbps", (100.0, 400.0)), ("degree", (1.0, 4.0))])
 def test_on_the_map_a_fat_tree_of_the_same_cost_is_the_one_that_compare_has_there(by, values):
     graph, cluster = load_sample("race")
-    case = Case(graph, cluster, Settings.of(free=FREE))
-    sweep = replace(sweep_of(case, contest_of(case), by), fabrics=("fat_tree",))
+    job = JobRequest(graph, cluster, Settings.of(free=FREE))
+    sweep = replace(sweep_of(job, contest_of(job), by), fabrics=("fat_tree",))
     taken = []
     for value in values:
-        there = replace(case, cluster=at_point(cluster, by, value, 1.0))
+        there = replace(job, cluster=at_point(cluster, by, value, 1.0))
         options = contest_of(there).options
         assert sweep.options_at(value) == options
         alone = compare(graph, there.cluster, LISTED, ("fat_tree",), options)["fat_tree"]
@@ -227,7 +227,7 @@ def test_a_plan_of_the_map_that_is_better_is_what_every_page_shows(visit, monkey
     plan = replace(plan, cluster=cluster.changed(reconfiguration_ms=9.0))
     monkeypatch.setattr(
         "topox_ui.answers.contest.map_plans",
-        lambda case, _contest: (plan,) if case.cluster == cluster else (),
+        lambda job, _contest: (plan,) if job.cluster == cluster else (),
     )
     shorter_ms = 0.9 * slow.iteration_ms  # as if planning alone had found less
     monkeypatch.setattr(

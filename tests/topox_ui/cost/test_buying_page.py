@@ -16,6 +16,7 @@ from tests.topox_ui.conftest import address, buttons, forget_answers, press, the
 from tools.make_answers import first_visit
 from topox_core.fabrics.crossover.passed_plans import KnownPlans, PassedPlan
 from topox_core.fabrics.planning.scheduled import schedule
+from topox_core.fabrics.run import JobRequest
 from topox_core.runs.executor import LocalExecutor
 from topox_core.schedule.results.result import Result
 from topox_core.studies.buying.answer import verdict
@@ -25,7 +26,7 @@ from topox_core.studies.buying.run import Answer
 from topox_core.studies.study import load_study
 from topox_core.studies.subject import Subject, resolve
 from topox_core.workloads.samples import SAMPLES, load_sample
-from topox_ui.answers.solving import Case, known_plans, listing, plans_shown
+from topox_ui.answers.solving import known_plans, plans_shown
 from topox_ui.cost import switches
 from topox_ui.cost.question import hand_on, key_of
 from topox_ui.cost.switches import BuyingState
@@ -142,7 +143,8 @@ def test_a_sample_is_answered_from_the_release_as_a_run_would_answer_it(
 def test_plans_go_from_schedule_to_the_switches_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that one job at one delay has one time on both pages."""
     graph, cluster = load_sample("blackboard")
-    case = Case(graph, cluster, listing(Scenario(source="sample", name="blackboard").settings()))
+    settings = Scenario(source="sample", name="blackboard").settings()
+    job = JobRequest(graph, cluster, settings).by_rules
     asked = Question(resolve(Subject("sample", {"name": "blackboard"})))
     degree = cluster.ports_per_server
     rows = (
@@ -152,26 +154,26 @@ def test_plans_go_from_schedule_to_the_switches_and_back(monkeypatch: pytest.Mon
     )
     answer = Answer(asked, rows, verdict=verdict(asked, rows), complete=True)
     known = KnownPlans()
-    before = key_of(asked, known.of(case.job_key))
+    before = key_of(asked, known.of(job.key_of_plans))
     delays = []
 
-    def prefetched(one: Case) -> Future[Result]:
+    def prefetched(one: JobRequest) -> Future[Result]:
         delays.append(one.cluster.reconfiguration_ms)
         made: Future[Result] = Future()
-        made.set_result(schedule(one.graph, one.cluster, one.settings))
+        made.set_result(schedule(one.task_graph, one.cluster, one.settings))
         return made
 
     monkeypatch.setattr("topox_ui.cost.question.known_plans", lambda: known)
-    monkeypatch.setattr("topox_ui.cost.question.known_first_answer", lambda _case: None)
+    monkeypatch.setattr("topox_ui.cost.question.known_first_answer", lambda _job: None)
     monkeypatch.setattr("topox_ui.cost.question.prepared", lambda: True)
     monkeypatch.setattr("topox_ui.cost.question.prefetch", prefetched)
-    hand_on(case, answer)
-    (plan,) = known.of(case.job_key)
+    hand_on(job, answer)
+    (plan,) = known.of(job.key_of_plans)
     assert delays == [OFFERS[1].delay_ms.usual] == [plan.cluster.reconfiguration_ms]
     # The question with this plan is another one, whose switches use it; then there is nothing to hand on.
-    assert key_of(asked, known.of(case.job_key)) != before
+    assert key_of(asked, known.of(job.key_of_plans)) != before
     used = with_known_plans(asked, [replace(one, iteration_ms=1e6) for one in rows], [plan])
-    hand_on(case, replace(answer, rows=used, verdict=verdict(asked, used)))
+    hand_on(job, replace(answer, rows=used, verdict=verdict(asked, used)))
     assert len(delays) == 1
 
 
@@ -190,14 +192,14 @@ def test_a_sample_has_one_answer_at_whichever_delay_it_is_loaded(visit: Any) -> 
 def test_the_answer_does_not_hang_on_plans_for_other_delays_that_happen_to_be_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    case = first_visit("race")
-    case = replace(case, settings=listing(case.settings))
-    one = schedule(case.graph, case.cluster, case.settings)
-    monkeypatch.setattr("topox_ui.answers.solving.known", lambda _case: one)
-    (before,) = plans_shown(case)
-    slow = schedule(case.graph, case.at_delay(20.0).cluster, case.settings)
-    known_plans().add(case.job_key, PassedPlan.of(slow))
-    assert len(known_plans().of(case.job_key)) > 1
-    (after,) = plans_shown(case)
+    job = first_visit("race")
+    job = job.by_rules
+    one = schedule(job.task_graph, job.cluster, job.settings)
+    monkeypatch.setattr("topox_ui.answers.solving.known", lambda _job: one)
+    (before,) = plans_shown(job)
+    slow = schedule(job.task_graph, job.at_delay(20.0).cluster, job.settings)
+    known_plans().add(job.key_of_plans, PassedPlan.of(slow))
+    assert len(known_plans().of(job.key_of_plans)) > 1
+    (after,) = plans_shown(job)
     assert np.array_equal(after.end_ms, before.end_ms)
     forget_answers()

@@ -155,7 +155,7 @@ def test_the_price_up_to_which_a_port_is_worth_it_stands_below_the_verdict(visit
     ends = {"fixed": 612.4, "fat_tree_same_cost": None, "fat_tree_full": -3.0}
     brackets = tuple(Bracket(name, 10.0, "", 1.0, 2.0, usd) for name, usd in ends.items())
     monkeypatch.setattr(
-        "topox_ui.answers.verdicts.known_verdict", lambda _case: Verdict("list", brackets)
+        "topox_ui.answers.verdicts.known_verdict", lambda _job: Verdict("list", brackets)
     )
     at = visit(COST, sample="blackboard")
     assert (
@@ -171,5 +171,5 @@ def test_the_price_up_to_which_a_port_is_worth_it_stands_below_the_verdict(visit
     monkeypatch.setattr("topox_ui.cost.headline.catalogue", lambda: mine)
     at = visit(COST, sample="blackboard")
     assert "counted at $600 (assumed); assumed besides: 400G NIC $90." in words(at)
-    monkeypatch.setattr("topox_ui.answers.verdicts.known_verdict", lambda _case: None)
+    monkeypatch.setattr("topox_ui.answers.verdicts.known_verdict", lambda _job: None)
     assert "by the purchase price" not in words(visit(COST, sample="blackboard"))

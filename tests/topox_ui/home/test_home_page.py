@@ -27,7 +27,7 @@ from topox_core.training.iteration import iteration
 from topox_core.training.job import JOBS, dump_job
 from topox_core.training.machine import MACHINES
 from topox_core.workloads.samples import SAMPLES, load_sample
-from topox_ui.answers.solving import listing, with_plans
+from topox_ui.answers.solving import with_plans
 from topox_ui.home.view import FINDINGS
 
 
@@ -60,8 +60,8 @@ def test_a_card_leads_to_its_schedule_and_takes_no_what_if_of_another_job_along(
 )
 def test_the_finding_on_a_card_is_what_the_schedule_page_opens_with(name):
     """Cards say in bold the iteration time of the first schedule, or that it is proved best."""
-    case = first_visit(name)
-    result = with_plans(case, schedule(case.graph, case.cluster, listing(case.settings)))
+    job = first_visit(name)
+    result = with_plans(job, schedule(job.task_graph, job.cluster, job.by_rules.settings))
     bold = re.findall("<b>(.*?)</b>", FINDINGS[name])
     assert bold in ([], [spoken(result.execution.makespan_ms)])
     fixed = re.findall("fixed ones that were found (.+?)[.]$", FINDINGS[name])

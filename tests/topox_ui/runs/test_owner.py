@@ -16,10 +16,11 @@ from tests.topox_core.small_graphs import list_schedule
 from tests.topox_ui.conftest import SCHEDULE, buttons, press, unbroken
 from topox_core.errors import InputError
 from topox_core.fabrics.planning.scheduled import prove
+from topox_core.fabrics.run import JobRequest
 from topox_core.runs.run import FunctionRun
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.samples import load_sample
-from topox_ui.answers.solving import Case, joined
+from topox_ui.answers.solving import joined
 from topox_ui.runs.owner import RunKind, RunOwner
 from topox_ui.runs.slots import SolverPlaces, Ticket, solver_places
 from topox_ui.schedule.proving import RACE, race_key, run_race
@@ -397,14 +398,14 @@ def test_the_better_schedule_and_the_better_bound_are_both_kept():
 
 @pytest.mark.long
 def test_a_cancelled_race_keeps_who_had_ended_and_goes_on_from_there(owner, slot):
-    case, outcomes = (
-        Case(*load_sample("moe"), Settings.of(time_limit_s=300.0)),
+    job, outcomes = (
+        JobRequest(*load_sample("moe"), Settings.of(time_limit_s=300.0)),
         owner.results(RACE),
     )
-    key = race_key(case)
+    key = race_key(job)
 
     def begin() -> None:
-        run = partial(run_race, case, outcomes, lambda _kept: None, None)
+        run = partial(run_race, job, outcomes, lambda _kept: None, None)
         owner.start(WORK, key, lambda _slots: FunctionRun(run), lambda _outcome: None)
 
     begin()

@@ -18,10 +18,10 @@ from tests.topox_ui.conftest import (
     words,
 )
 from topox_core.fabrics.planning.scheduled import schedule
+from topox_core.fabrics.run import JobRequest
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.samples import load_sample
 from topox_ui.answers import solving
-from topox_ui.answers.solving import Case
 from topox_ui.runs.results import shared
 
 
@@ -161,9 +161,9 @@ def test_a_first_plan_is_shown_until_all_choices_are_tried_and_the_page_says_wha
     assert under(at, "Iteration time").startswith("first plan, ")
     graph, cluster = load_sample("moe")
     cluster = cluster.changed(port_gbps=400.0, reconfiguration_ms=0.5)
-    case = Case(graph, cluster, Settings.of(engine="list", free=FREE))
-    whole = schedule(graph, cluster, case.settings)
-    shared(solving.LISTED).keep(case.key, whole)  # as the process beside the page does
+    job = JobRequest(graph, cluster, Settings.of(engine="list", free=FREE))
+    whole = schedule(graph, cluster, job.settings)
+    shared(solving.LISTED).keep(job.key, whole)  # as the process beside the page does
     assert "A first plan" not in words(unbroken(at.run()))
     assert f"shorter than the first plan, {first_ms}" in words(at)
     assert metric(at, "Iteration time") == f"{whole.makespan_ms:.3g} ms" != first_ms
