@@ -209,6 +209,22 @@ def test_a_free_choice_of_what_is_none_is_refused_and_static_circuits_have_rings
     assert "must be one of rings, algorithm" in refusal(Settings.of, free=("colour",))
 
 
+def test_the_key_of_a_job_has_names_and_choices_but_not_who_solves_it_and_for_how_long() -> None:
+    """Sessions share answers by it, and errors quote names."""
+    graph, of = load_past("fsdp")
+    job = JobRequest(graph, of, FREELY)
+    searched = replace(FREELY, engine="auto", time_limit_s=3.0, threads=1)
+    assert replace(job, settings=searched).key == job.key == job.by_rules.key
+    others = (
+        replace(job, task_graph=replace(graph, name="theirs")),
+        replace(job, cluster=of.changed(name="theirs")),
+        replace(job, settings=replace(FREELY, free=("rings",))),
+        job.at_delay(of.reconfiguration_ms + 1),
+    )
+    assert len({job.key, *(one.key for one in others)}) == 5
+    assert others[-1].key_of_plans == job.key_of_plans
+
+
 def no_bound(*_: object) -> None:
     """No bound of all choices."""
 
