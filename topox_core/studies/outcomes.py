@@ -16,13 +16,12 @@ from topox_core.economics.networks import Bill, Counting
 from topox_core.economics.price_sets import DEFAULT_SET, SET_BY_SPEED, Catalogue, price_set
 from topox_core.errors import InputError
 from topox_core.fabrics.comparison.compare import fabric_bill, run_with_best_lowering
-from topox_core.fabrics.crossover.passed_plans import PlanChoice
-from topox_core.fabrics.crossover.shipped import shipped_plan
+from topox_core.fabrics.crossover.shipped import with_shipped_plan
 from topox_core.fabrics.crossover.sweep import with_degree
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.planning.fixed_beside import FIXED, beside_fixed
 from topox_core.fabrics.planning.lowering_search import bound_of, run_over_every
-from topox_core.fabrics.planning.scheduled import better_run, freely_scheduled
+from topox_core.fabrics.planning.scheduled import freely_scheduled
 from topox_core.fabrics.registry import PAYS_DELAY
 from topox_core.fabrics.run import FabricRun, JobRequest
 from topox_core.io.task_graph_file import check_fits
@@ -100,11 +99,10 @@ def run_of_point(resolved: Resolved, values: Values, stop: Stop) -> FabricRun:
     """
     job = point_job(resolved, values)
     run = _run_by_itself(fabric_at(values), job, stop)
-    plan = None if resolved.subject.kind in GENERATED else shipped_plan(job)
-    if plan is None or run.result is None:
+    if resolved.subject.kind in GENERATED:
         return run
-    best = PlanChoice(job, run.result).among((plan,))
-    return run if best is run.result else replace(better_run(run, best), message=SERVED)
+    served = with_shipped_plan(job, run)
+    return run if served is run else replace(served, message=SERVED)
 
 
 def _run_by_itself(fabric: str, job: JobRequest, stop: Stop) -> FabricRun:

@@ -86,7 +86,7 @@ def test_a_point_of_a_sample_may_have_its_plan_of_the_release_and_one_of_a_gener
     assert (served.message, own.message) == (SERVED, "")
     assert served.iteration_ms == plan.on(job)[1].makespan_ms < own.iteration_ms
     assert check(graph, cluster, to_record(served.result)).ok
-    monkeypatch.setattr(outcomes, "shipped_plan", lambda _job: pytest.fail("looked for a plan"))
+    monkeypatch.setattr(outcomes, "with_shipped_plan", lambda *_: pytest.fail("looked for a plan"))
     assert run_of_point(resolve(Subject("workload", {"generator": "moe"})), {}, never).result
 
 
