@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from topox_core.fabrics.comparison.compare import compare
-from topox_core.fabrics.crossover.passed_plans import PassedPlan, PlanChoice
+from topox_core.fabrics.planning.passed_plans import PassedPlan, PlanChoice
 from topox_core.fabrics.registry import BY_RULE, FABRICS
 from topox_core.fabrics.run import FabricRun, JobRequest
 from topox_core.io.task_graph_rules import validated

@@ -17,13 +17,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from topox_core.claims.cells import POINTS, rivals_run  # noqa: E402
-from topox_core.fabrics.crossover.passed_plans import PassedPlan, PlanChoice  # noqa: E402
-from topox_core.fabrics.crossover.shipped import (  # noqa: E402
+from topox_core.fabrics.planning.passed_plans import PassedPlan, PlanChoice  # noqa: E402
+from topox_core.fabrics.planning.scheduled import schedule  # noqa: E402
+from topox_core.fabrics.planning.shipped import (  # noqa: E402
     FOLDER,
     answer_record,
     file_of,
 )
-from topox_core.fabrics.planning.scheduled import schedule  # noqa: E402
 from topox_core.fabrics.run import JobRequest  # noqa: E402
 from topox_core.papers.catalogue import (  # noqa: E402
     CARDS,

@@ -16,7 +16,6 @@ from topox_core.economics.networks import Bill, Counting
 from topox_core.economics.price_sets import DEFAULT_SET, SET_BY_SPEED, Catalogue, price_set
 from topox_core.errors import InputError
 from topox_core.fabrics.comparison.compare import fabric_bill, run_with_best_lowering
-from topox_core.fabrics.crossover.shipped import with_shipped_plan
 from topox_core.fabrics.crossover.sweep import with_degree
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.planning.fixed_beside import FIXED, beside_fixed
@@ -54,7 +53,6 @@ from topox_core.studies.keys import (
 from topox_core.studies.subject import (
     AGAINST,
     FAT_TREE_SHAPE,
-    GENERATED,
     MINE,
     Resolved,
     Values,
@@ -67,7 +65,6 @@ from topox_core.workloads.catalogue import generate
 # What came of a point: fields of its record in the library, and as ``held`` the cluster as it was, by field.
 Outcome = dict[str, Any]
 ENGINES: Mapping[str, str] = {"first": "list", "search": "auto", "prove": "cpsat"}
-SERVED = "This point uses a plan made for a longer delay, or for slower or fewer ports: it is shorter than its own."
 # What no simulation depends on: a point that differs in nothing else is not run again.
 OF_MONEY = ("prices", "running.")
 
@@ -94,23 +91,10 @@ def fabric_at(values: Values) -> str:
 def run_of_point(resolved: Resolved, values: Values, stop: Stop) -> FabricRun:
     """Run a point as every comparison does; raises InputError and Stopped as :func:`run_with_best_lowering`.
 
-    A sample's own plan of the release serves it where that is shorter, as on every page; not the graph of a
-    generator, where it would be the plan of one point among others that have none.
-    """
-    job = point_job(resolved, values)
-    run = _run_by_itself(fabric_at(values), job, stop)
-    if resolved.subject.kind in GENERATED:
-        return run
-    served = with_shipped_plan(job, run)
-    return run if served is run else replace(served, message=SERVED)
-
-
-def _run_by_itself(fabric: str, job: JobRequest, stop: Stop) -> FabricRun:
-    """Run a point without any plan of another one.
-
     Where the bound shows that no plan that switches beats fixed circuits, the plan beside them is one of few
     (moe at 25 ms: 0.5 s, not 2.4 s; the iteration is the same).
     """
+    fabric, job = fabric_at(values), point_job(resolved, values)
     if fabric == "scheduled" and job.settings.engine == "list":
         job = beside_fixed(job, stop)
         fixed_ms = min(

@@ -1,7 +1,7 @@
 """A study in the background: what the library lacks is computed, and every point is kept the moment it is done.
 
 Plans of harder points serve easier ones: a plan for a longer delay, slower or fewer ports can be carried out
-with a shorter delay, faster or more ports in the same time at most (:mod:`topox_core.fabrics.crossover.passed_plans`),
+with a shorter delay, faster or more ports in the same time at most (:mod:`topox_core.fabrics.planning.passed_plans`),
 so that planned times never grow where the network becomes better.
 """
 
@@ -27,7 +27,7 @@ from topox_core.runs.run import RunProgress, RunsInTurn, Turn
 from topox_core.schedule.results.result import gap
 from topox_core.studies.axes import Point
 from topox_core.studies.keys import BILL, DEFAULT_FABRIC, LABEL, Value
-from topox_core.studies.outcomes import OF_MONEY, SERVED, priced_at
+from topox_core.studies.outcomes import OF_MONEY, priced_at
 from topox_core.studies.point import Cell, StudyJob, run_cell
 from topox_core.studies.study import Study, as_record
 from topox_core.studies.subject import Kept, Resolved, resolve
@@ -41,6 +41,7 @@ DELAY = "cluster.reconfiguration_ms"
 # Where one of these is set to something unusual, plans may keep to slots or pay no delay.
 OWN_RULES = ("settings.model", "settings.circuits", "settings.clock")
 PER_PART = ("price_usd", "power_w")
+SERVED = "This point uses a plan made for a longer delay, or for slower or fewer ports: it is shorter than its own."
 OF_THE_PLAN = ("iteration_ms", "changes", "dark_share", "bandwidth_tax", "windows", "window_ms")
 
 

@@ -12,9 +12,9 @@ from topox_core.economics.clusters import same_cost_nic_gbps
 from topox_core.errors import InputError
 from topox_core.fabrics.comparison.compare import check_delay, compare
 from topox_core.fabrics.comparison.words import FULL, YARDSTICK, why_not
-from topox_core.fabrics.crossover.passed_plans import PassedPlan
 from topox_core.fabrics.crossover.sweep import ColumnResult, Point, Sweep, at_point, usual_axes
 from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.planning.passed_plans import PassedPlan
 from topox_core.fabrics.planning.scheduled import better_run
 from topox_core.fabrics.registry import ENTRIES, FABRICS, SPOKEN
 from topox_core.fabrics.run import FabricRun, JobRequest

@@ -13,10 +13,10 @@ import streamlit as st
 from topox_core.check.checker import check
 from topox_core.check.report import CheckReport
 from topox_core.errors import InputError
-from topox_core.fabrics.crossover.passed_plans import KnownPlans, PassedPlan, PlanChoice
-from topox_core.fabrics.crossover.shipped import file_of, record_in, result_of, shipped_plan
+from topox_core.fabrics.planning.passed_plans import KnownPlans, PassedPlan, PlanChoice
 from topox_core.fabrics.planning.schedule_workers import ScheduleWorkers
 from topox_core.fabrics.planning.scheduled import schedule
+from topox_core.fabrics.planning.shipped import file_of, record_in, result_of, shipped_plan
 from topox_core.fabrics.run import JobRequest
 from topox_core.figures.iteration.lanes import Bars, Lanes, bars_of, lanes_of, overview_image
 from topox_core.model.critical_path import CriticalPath, critical_path

@@ -8,7 +8,7 @@ import streamlit as st
 
 from topox_core.economics.price_sets import FILE_SET, PRICE_SETS
 from topox_core.errors import refuse_if
-from topox_core.fabrics.crossover.passed_plans import KnownPlans, PassedPlan
+from topox_core.fabrics.planning.passed_plans import KnownPlans, PassedPlan
 from topox_core.fabrics.run import JobRequest
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.runs.pace import slowness

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.fabrics.crossover.passed_plans import PassedPlan
+from topox_core.fabrics.planning.passed_plans import PassedPlan
 from topox_core.fabrics.run import JobRequest
 from topox_core.figures.iteration.gantt import gantt, in_view, name_kinds_elsewhere, window_words
 from topox_core.figures.iteration.lanes import Lanes, first_window, overview, port_use

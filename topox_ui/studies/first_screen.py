@@ -13,9 +13,9 @@ from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.runs.pace import slowness
 from topox_core.studies.axes import KIND_WORDS, Axis
 from topox_core.studies.keys import axis_words, value_label
-from topox_core.studies.outcomes import SERVED
 from topox_core.studies.ready import READY, Ready
 from topox_core.studies.study import study_record
+from topox_core.studies.study_run import SERVED
 from topox_core.text.numbers import (
     count,
     delay_label,

@@ -24,9 +24,9 @@ from tests.topox_core.small_graphs import (
 from topox_core.api import load_cluster, load_graph
 from topox_core.check.checker import check
 from topox_core.fabrics.comparison.compare import compare, run_with_best_lowering
-from topox_core.fabrics.crossover.passed_plans import PassedPlan, PlanChoice
 from topox_core.fabrics.fluid.ideal import priority_tables, ran_by_rank, run_ideal
 from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.planning.passed_plans import PassedPlan, PlanChoice
 from topox_core.fabrics.planning.scheduled import Controllers
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.run import FabricRequest, JobRequest

@@ -9,15 +9,18 @@ import pytest
 
 from tests.conftest import long_after, some
 from tests.topox_core.small_graphs import cluster, random_graph
+from topox_core.check.checker import check
 from topox_core.fabrics.comparison.compare import EQUAL, compare, run_with_best_lowering
 from topox_core.fabrics.comparison.words import FULL, NO_PLAN, YARDSTICK, headline
-from topox_core.fabrics.crossover.passed_plans import PassedPlan, PlanChoice
 from topox_core.fabrics.crossover.verdict import verdict, with_plans
 from topox_core.fabrics.planning import scheduled
 from topox_core.fabrics.planning.fixed_beside import FixedBeside
+from topox_core.fabrics.planning.passed_plans import PassedPlan, PlanChoice
+from topox_core.fabrics.planning.shipped import shipped_plan
 from topox_core.fabrics.registry import PAYS_DELAY, SPOKEN
 from topox_core.fabrics.run import FabricRequest, JobRequest
 from topox_core.runs.run import Stop
+from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.results.story import (
     class_words,
     events_of,
@@ -170,3 +173,34 @@ def test_what_found_a_schedule_did_so_before_the_solve_ended_by_one_clock(
     else:
         result = scheduled.schedule(*job, settings)
     assert 0.5 <= result.trace[-1].elapsed_s <= result.wall_s <= clock.monotonic() - began
+
+
+# -- the plan that comes with the release ----------------------------------------------------------
+
+
+def test_every_comparison_of_a_sample_has_its_plan_of_the_release_where_that_is_shorter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So that command, page, map and study say one number."""
+    graph, of = load_sample("moe")
+    job = JobRequest(graph, of, LISTED)
+    plan = shipped_plan(job)
+    assert plan is not None
+    assert shipped_plan(replace(job, cluster=of.changed(port_gbps=90.0))) is plan
+    run = run_with_best_lowering("scheduled", job)
+    assert run.iteration_ms == plan.on(job)[1].makespan_ms
+    assert check(graph, of, to_record(run.result)).ok
+    monkeypatch.setattr(scheduled, "shipped_plan", lambda _job: None)
+    assert run.iteration_ms < run_with_best_lowering("scheduled", job).iteration_ms
+
+
+def test_a_plan_of_the_release_serves_no_other_choices_than_those_it_was_made_with() -> None:
+    graph, of = load_sample("moe")
+    on_trees = replace(LISTED.lowering, algorithm=(("all_reduce", "tree"),))
+    for other in (
+        replace(LISTED, free=()),
+        replace(LISTED, exclusive_devices=False),
+        replace(LISTED, lowering=on_trees),
+    ):
+        assert shipped_plan(JobRequest(graph, of, other)) is None
+    assert shipped_plan(JobRequest(*load_sample("race"), LISTED)) is None

@@ -12,9 +12,8 @@ import pytest
 from tests.patience import wait_until
 from tests.refusal import refusal
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
-from topox_core.fabrics.comparison.compare import compare, run_with_best_lowering
+from topox_core.fabrics.comparison.compare import compare
 from topox_core.fabrics.crossover.map_run import inferred, is_complete, map_run, wanted
-from topox_core.fabrics.crossover.shipped import shipped_plan
 from topox_core.fabrics.crossover.sweep import (
     Axes,
     Call,
@@ -27,10 +26,9 @@ from topox_core.fabrics.crossover.sweep import (
     with_degree,
 )
 from topox_core.fabrics.options import FabricOptions
-from topox_core.fabrics.run import JobRequest
 from topox_core.model.cluster import Cluster
 from topox_core.runs.run import finish
-from topox_core.schedule.settings import FREE, Settings
+from topox_core.schedule.settings import Settings
 from topox_core.workloads.samples import load_sample
 
 # The circuit to 2 is wanted 3 ms after the one to 1 was used; over host 1 it would take two hops.
@@ -129,19 +127,6 @@ def test_every_point_of_the_map_is_what_a_comparison_gives() -> None:
         runs = compare(CHAIN, of, Settings.of(engine="list"), list(point.outcomes))
         times = {name: one.iteration_ms for name, one in point.outcomes.items()}
         assert times == {name: one.iteration_ms for name, one in runs.items()}
-
-
-def test_a_place_of_a_sample_has_its_plan_of_the_release_where_that_is_shorter() -> None:
-    """As on Compare and in every study."""
-    graph, of = load_sample("moe")
-    job = JobRequest(graph, of, Settings.of(engine="list", free=FREE)).at_delay(0.0)
-    plan = shipped_plan(job)
-    assert plan is not None
-    axes = Axes((0.0,), (of.port_gbps,))
-    (point,) = computed(Sweep(graph, of, job.settings, axes, ("scheduled",)))
-    alone = run_with_best_lowering("scheduled", job).iteration_ms
-    own = point.outcomes["scheduled"].iteration_ms
-    assert own == plan.on(job)[1].makespan_ms < 0.995 * alone
 
 
 def test_circuits_that_change_win_while_changing_is_quick_and_of_equals_the_simplest() -> None:

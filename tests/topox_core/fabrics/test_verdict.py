@@ -10,8 +10,9 @@ import topox_core
 from tests.conftest import some
 from tests.topox_core.small_graphs import cluster, graph, random_graph, transfer
 from topox_core.fabrics.comparison.compare import EQUAL
-from topox_core.fabrics.crossover.passed_plans import MAX_MS, NEAR, DelayBounds, PassedPlan
+from topox_core.fabrics.crossover.delay_bounds import MAX_MS, NEAR, DelayBounds
 from topox_core.fabrics.crossover.verdict import RIVALS, Bracket, Verdict, verdict, with_plans
+from topox_core.fabrics.planning.passed_plans import PassedPlan
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.run import JobRequest
 from topox_core.model.lowering_choices import Lowering

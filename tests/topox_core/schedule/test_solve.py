@@ -268,9 +268,16 @@ def test_fixed_circuits_are_written_as_such_and_pass_the_checker(
 def test_a_result_of_other_choices_or_another_cluster_is_refused_with_the_field() -> None:
     graph, cluster = load_sample("blackboard")
     record = to_record(written("blackboard", FREELY))
+    on_trees = replace(FREELY, lowering=Lowering(algorithm=(("all_reduce", "tree"),)))
     for wrong, of, settings, words in (
         ({}, cluster.changed(port_gbps=77.0), FREELY, "cluster.port_gbps: was made with"),
         ({}, cluster, FIXED, "switching: was made with 'auto', here it is 'fixed'"),
+        (
+            {},
+            cluster,
+            on_trees,
+            "algorithm: was made with 'auto', here it is {'all_reduce': 'tree'}",
+        ),
         ({"engine": "abacus"}, cluster, FREELY, "engine: must be one of"),
     ):
         assert words in refusal(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.refusal import refusal
-from topox_core.fabrics.crossover.passed_plans import PassedPlan
+from topox_core.fabrics.planning.passed_plans import PassedPlan
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.runs.run import finish

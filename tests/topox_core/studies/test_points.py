@@ -13,22 +13,16 @@ from topox_core.economics.comparison import Question, tornado
 from topox_core.economics.networks import Counting
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, SET_BY_SPEED, price_set
 from topox_core.errors import InputError
-from topox_core.fabrics.comparison.compare import compare, run_with_best_lowering
-from topox_core.fabrics.crossover.shipped import shipped_plan
+from topox_core.fabrics.comparison.compare import compare
 from topox_core.fabrics.options import FabricOptions
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.registry import FABRICS
-from topox_core.fabrics.run import JobRequest
 from topox_core.library.rows import RunRecord
 from topox_core.rails.builder import build
 from topox_core.rails.delay import iteration_source, study
 from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import preset
-from topox_core.runs.run import never
-from topox_core.schedule.results.result_file import to_record
 from topox_core.schedule.settings import FREE, Settings
-from topox_core.studies import outcomes
-from topox_core.studies.outcomes import SERVED, point_job, run_of_point
 from topox_core.studies.point import (
     KeptRun,
     StudyJob,
@@ -70,32 +64,6 @@ def test_a_point_of_a_sample_is_the_row_of_the_comparison() -> None:
         found = [record.measures[one] for one in ("iteration_ms", "bound_ms", "changes")]
         row = rows[name]
         assert found == [row.iteration_ms, row.bound_ms, row.circuits_changed], name
-
-
-def test_a_point_of_a_sample_may_have_its_plan_of_the_release_and_one_of_a_generator_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """So that command and page say one number; beside it the sample's rules plan as any file's do."""
-    graph, cluster = load_sample("moe")
-    plan = shipped_plan(JobRequest(graph, cluster, LIST))
-    assert plan is not None
-    assert shipped_plan(JobRequest(graph, cluster.changed(port_gbps=90.0), LIST)) is plan
-    sample = resolve(Subject("sample", {"name": "moe"}))
-    job = point_job(sample, {})
-    served, own = run_of_point(sample, {}, never), run_with_best_lowering("scheduled", job)
-    assert (served.message, own.message) == (SERVED, "")
-    assert served.iteration_ms == plan.on(job)[1].makespan_ms < own.iteration_ms
-    assert check(graph, cluster, to_record(served.result)).ok
-    monkeypatch.setattr(outcomes, "with_shipped_plan", lambda *_: pytest.fail("looked for a plan"))
-    assert run_of_point(resolve(Subject("workload", {"generator": "moe"})), {}, never).result
-
-
-def test_a_plan_of_the_release_serves_no_other_choices_than_those_it_was_made_with() -> None:
-    graph, cluster = load_sample("moe")
-    for other in (replace(LIST, free=()), replace(LIST, exclusive_devices=False)):
-        assert shipped_plan(JobRequest(graph, cluster, other)) is None
-    race = load_sample("race")
-    assert shipped_plan(JobRequest(*race, LIST)) is None
 
 
 def test_options_of_a_fabric_that_a_study_sets_reach_it() -> None:

@@ -15,11 +15,11 @@ from tests.conftest import long_after
 from tests.patience import wait_until
 from tools.make_answers import first_visit
 from topox_core.fabrics.comparison.compare import compare
-from topox_core.fabrics.crossover import shipped
-from topox_core.fabrics.crossover.passed_plans import PassedPlan, PlanChoice
-from topox_core.fabrics.crossover.shipped import answer_record, file_of, shipped_plan
 from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.planning import shipped
+from topox_core.fabrics.planning.passed_plans import PassedPlan, PlanChoice
 from topox_core.fabrics.planning.scheduled import schedule
+from topox_core.fabrics.planning.shipped import answer_record, file_of, shipped_plan
 from topox_core.fabrics.run import JobRequest
 from topox_core.io.exports import cross_connects_record, tasks_csv
 from topox_core.io.foreign.perfetto import perfetto_trace
@@ -173,11 +173,14 @@ def untimed(record):
 
 
 @pytest.mark.parametrize("name", long_after(3, list(SAMPLES)))
-def test_a_shipped_answer_is_the_one_that_is_computed_else_run_tools_make_answers(name):
+def test_a_shipped_answer_is_the_one_that_is_computed_else_run_tools_make_answers(
+    name, monkeypatch
+):
     job = first_visit(name)
     settings = job.by_rules.settings
-    made = schedule(job.task_graph, job.cluster, settings)
     plan = shipped_plan(job.by_rules)
+    monkeypatch.setattr("topox_core.fabrics.planning.scheduled.shipped_plan", lambda _job: None)
+    made = schedule(job.task_graph, job.cluster, settings)
     if plan is not None:
         again = PassedPlan.of(schedule(job.task_graph, plan.cluster, settings))
         assert again is not None and again.lowering == plan.lowering
@@ -197,6 +200,9 @@ def test_another_choice_another_graph_and_a_broken_schedule_have_no_shipped_answ
     job = first_visit("blackboard")
     assert shipped_answer(job) is not None
     assert shipped_answer(job.at_delay(3.0)) is None
+    on_trees = replace(job.settings.lowering, algorithm=(("all_reduce", "tree"),))
+    by_hand = replace(first_visit("llama3-8b"), settings=replace(job.settings, lowering=on_trees))
+    assert shipped_answer(by_hand) is None, "its all-reduces run on rings"
     monkeypatch.setattr(shipped, "FOLDER", tmp_path)
     assert shipped_answer(job) is None
     record = answer_record(schedule(job.task_graph, job.cluster, job.by_rules.settings))

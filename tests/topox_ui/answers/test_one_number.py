@@ -8,7 +8,7 @@ import pytest
 
 from tests.topox_ui.conftest import SCHEDULE, forget_answers, metric, table, turn_to, words
 from tools.make_answers import first_visit
-from topox_core.fabrics.crossover.passed_plans import PassedPlan
+from topox_core.fabrics.planning.passed_plans import PassedPlan
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_ui.answers import contest
 from topox_ui.answers.solving import known_plans

@@ -32,9 +32,9 @@ from topox_core.fabrics.comparison.gated_iterations import (
     gated_networks,
 )
 from topox_core.fabrics.crossover.map_run import run_call
-from topox_core.fabrics.crossover.passed_plans import Passed, PassedPlan
 from topox_core.fabrics.crossover.sweep import MAP_DELAYS_MS, MAP_SPEEDS_GBPS, at_point
 from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.planning.passed_plans import Passed, PassedPlan
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.run import FabricRequest, JobRequest
 from topox_core.model.lowering.lowering import lower
@@ -231,7 +231,7 @@ def test_a_plan_of_the_map_that_is_better_is_what_every_page_shows(visit, monkey
     )
     shorter_ms = 0.9 * slow.iteration_ms  # as if planning alone had found less
     monkeypatch.setattr(
-        "topox_core.fabrics.crossover.passed_plans.best_passed",
+        "topox_core.fabrics.planning.passed_plans.best_passed",
         lambda job, plans, _than_ms: (
             Passed(plan, job, job.lowered(plan.lowering), shortened(slow.execution, 0.9))
             if plans

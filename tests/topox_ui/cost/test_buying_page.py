@@ -14,7 +14,7 @@ from tests.conftest import some
 from tests.patience import wait_until
 from tests.topox_ui.conftest import address, buttons, forget_answers, press, the_error, words
 from tools.make_answers import first_visit
-from topox_core.fabrics.crossover.passed_plans import KnownPlans, PassedPlan
+from topox_core.fabrics.planning.passed_plans import KnownPlans, PassedPlan
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.run import JobRequest
 from topox_core.runs.executor import LocalExecutor

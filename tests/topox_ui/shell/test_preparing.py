@@ -37,7 +37,7 @@ def test_a_sample_with_a_shipped_plan_has_its_time_at_once_and_no_kernel_is_wait
     visit, monkeypatch
 ):
     for needs_kernels in ("replayed_on_circuits", "circuit_bound", "open_bound"):
-        monkeypatch.setattr(f"topox_core.fabrics.crossover.passed_plans.{needs_kernels}", None)
+        monkeypatch.setattr(f"topox_core.fabrics.planning.passed_plans.{needs_kernels}", None)
     for kernels in ("heads", "tails"):  # of a graph
         monkeypatch.setattr(TransferGraph, kernels, None)
     assert metric(visit(SCHEDULE, sample="moe"), "Iteration time") == "106 ms"

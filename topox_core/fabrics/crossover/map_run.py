@@ -8,8 +8,6 @@ from typing import Any
 
 from topox_core.errors import InputError
 from topox_core.fabrics.comparison.compare import EQUAL, run_with_best_lowering
-from topox_core.fabrics.crossover.passed_plans import PassedPlan, best_passed, rounding_ms
-from topox_core.fabrics.crossover.shipped import with_shipped_plan
 from topox_core.fabrics.crossover.sweep import (
     Axes,
     Call,
@@ -23,6 +21,7 @@ from topox_core.fabrics.crossover.sweep import (
     Winner,
     at_point,
 )
+from topox_core.fabrics.planning.passed_plans import PassedPlan, best_passed, rounding_ms
 from topox_core.fabrics.registry import FABRICS, LETTERS
 from topox_core.fabrics.run import FabricRun, JobRequest
 from topox_core.runs.cells import CellsResult, CellsRun
@@ -312,10 +311,7 @@ def _run_point(sweep: Sweep, value: float, delay_ms: float) -> Point:
             runs[name] = run_with_best_lowering(name, replace(request, runs=runs))
         except InputError as error:
             failed[name] = str(error)
-    plan: PassedPlan | None = None
-    if "scheduled" in runs:
-        runs["scheduled"] = with_shipped_plan(request, runs["scheduled"])
-        plan = PassedPlan.of(runs["scheduled"].result)
+    plan = PassedPlan.of(runs["scheduled"].result) if "scheduled" in runs else None
     return Point(value, delay_ms, {name: _outcome(run) for name, run in runs.items()}, failed, plan)
 
 

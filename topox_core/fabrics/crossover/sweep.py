@@ -8,8 +8,8 @@ from typing import Literal
 
 from topox_core.errors import refuse_if
 from topox_core.fabrics.comparison.compare import chosen, fastest_of, same_time
-from topox_core.fabrics.crossover.passed_plans import PassedPlan
 from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.planning.passed_plans import PassedPlan
 from topox_core.fabrics.registry import MAPPED, PAYS_DELAY
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster

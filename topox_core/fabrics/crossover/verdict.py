@@ -14,15 +14,9 @@ from topox_core.economics.clusters import cluster_bill, same_cost_nic_gbps
 from topox_core.economics.price_sets import PRICE_SETS, SET_BY_SPEED, Catalogue
 from topox_core.errors import InputError
 from topox_core.fabrics.comparison.compare import EQUAL, run_with_best_lowering
-from topox_core.fabrics.crossover.passed_plans import (
-    MAX_MS,
-    MIN_MS,
-    NEAR,
-    DelayBounds,
-    PassedPlan,
-    turn,
-)
+from topox_core.fabrics.crossover.delay_bounds import MAX_MS, MIN_MS, NEAR, DelayBounds, turn
 from topox_core.fabrics.options import FabricOptions
+from topox_core.fabrics.planning.passed_plans import PassedPlan
 from topox_core.fabrics.planning.scheduled import freely_scheduled, schedule
 from topox_core.fabrics.run import FabricRun, JobRequest
 from topox_core.io.limits import check_one_of

@@ -30,7 +30,7 @@ from topox_core.schedule.circuits.standing import (
 )
 from topox_core.schedule.planning.replay import first_ms
 from topox_core.schedule.results.result import ClassBound, Result, TracePoint
-from topox_core.schedule.settings import ENGINES, Settings
+from topox_core.schedule.settings import AUTO, ENGINES, Settings
 from topox_core.schedule.source import ANOTHER_SOLVE, StoppedBy
 
 FORMAT, VERSION = "topox-schedule", 2
@@ -304,14 +304,18 @@ def settings_of_record(record: Mapping[str, Any]) -> Settings:
 
 def _settings_of(record: Mapping[str, Any], cluster: Cluster, settings: Settings) -> Settings:
     """Return the settings with what the record chose of that which they leave free; the rest must be the same."""
-    made = record["settings"]
-    if settings.free:
-        keys = asdict(settings.lowering)
-        choices = {key: made[key] for key in keys if key in made} | {
-            "strides": tuple(made.get("strides", ())),
-            "all_reduce_on_network": settings.lowering.all_reduce_on_network,
-        }
-        settings = replace(settings, lowering=Lowering(**choices))
+    made, lowering = record["settings"], settings.lowering
+    if "rings" in settings.free:
+        strides = tuple(made.get("strides", ()))
+        lowering = replace(lowering, rings=made.get("rings", lowering.rings), strides=strides)
+    if "algorithm" in settings.free:
+        chosen = replace(lowering, algorithm=made.get("algorithm", {}))
+        fixed = {key.split(":")[0] for key, _ in lowering.algorithm}  # open are the other kinds
+        there = {k: name for k, name in chosen.algorithm if k.split(":")[0] in fixed}
+        if there != dict(lowering.algorithm):
+            raise _made_with("algorithm", there or AUTO, dict(lowering.algorithm))
+        lowering = chosen
+    settings = replace(settings, lowering=lowering)
     for key, here in settings.as_record().items():
         there = made.get(key, _UNSAID.get(key))
         if key not in _WHO and there != here:

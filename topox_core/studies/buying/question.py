@@ -10,7 +10,7 @@ from typing import Annotated, Self
 from topox_core.economics.comparison import Running, usd_per_iteration, year_at
 from topox_core.errors import refuse_if
 from topox_core.fabrics.comparison.compare import fabric_bill
-from topox_core.fabrics.crossover.passed_plans import PassedPlan, best_passed
+from topox_core.fabrics.planning.passed_plans import PassedPlan, best_passed
 from topox_core.io.limits import is_whole
 from topox_core.model.cluster import MAX_PORTS, Cluster
 from topox_core.schema.fields import setting

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from topox_core.economics.comparison import Swing
-from topox_core.fabrics.crossover.passed_plans import PassedPlan
+from topox_core.fabrics.planning.passed_plans import PassedPlan
 from topox_core.library.run_library import RunLibrary
 from topox_core.runs.run import RunsInTurn
 from topox_core.studies.buying.answer import (
@@ -37,8 +37,7 @@ from topox_core.studies.buying.question import (
     buying_study,
     with_known_plans,
 )
-from topox_core.studies.outcomes import SERVED
-from topox_core.studies.study_run import PointRow, Step, StudyPlan, StudyResult, steps_run
+from topox_core.studies.study_run import SERVED, PointRow, Step, StudyPlan, StudyResult, steps_run
 
 NETWORKS, IN_ORDER, SLOWEST, FEWEST, HANGS_ON = (
     "the networks",

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from topox_core.errors import InputError
-from topox_core.fabrics.crossover.passed_plans import PassedPlan, PlanChoice
-from topox_core.fabrics.planning.scheduled import better_run
-from topox_core.fabrics.run import FabricRun, JobRequest
+from topox_core.fabrics.planning.passed_plans import PassedPlan
+from topox_core.fabrics.run import JobRequest
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.latest import Latest
@@ -47,15 +46,6 @@ def shipped_plan(job: JobRequest) -> PassedPlan | None:
         made_on = job.cluster.changed(**record["result"]["settings"]["cluster"], name="")
         _plans[key] = PassedPlan.of(result_of(record, replace(job, cluster=made_on)))
     return _plans.get(key)
-
-
-def with_shipped_plan(job: JobRequest, run: FabricRun) -> FabricRun:
-    """Return a planned run, or the one by the plan that the release has for the job where that is shorter."""
-    plan = shipped_plan(job)
-    if plan is None or run.result is None:
-        return run
-    best = PlanChoice(job, run.result).among((plan,))
-    return run if best is run.result else better_run(run, best)
 
 
 def result_of(record: Record, job: JobRequest) -> Result | None:
