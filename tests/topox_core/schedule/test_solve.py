@@ -276,7 +276,7 @@ def test_a_result_of_other_choices_or_another_cluster_is_refused_with_the_field(
             {},
             cluster,
             on_trees,
-            "algorithm: was made with 'auto', here it is {'all_reduce': 'tree'}",
+            "algorithm: was made with 'auto', here it is 'all_reduce=tree'",
         ),
         ({"engine": "abacus"}, cluster, FREELY, "engine: must be one of"),
     ):

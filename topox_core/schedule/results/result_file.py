@@ -311,9 +311,10 @@ def _settings_of(record: Mapping[str, Any], cluster: Cluster, settings: Settings
     if "algorithm" in settings.free:
         chosen = replace(lowering, algorithm=made.get("algorithm", {}))
         fixed = {key.split(":")[0] for key, _ in lowering.algorithm}  # open are the other kinds
-        there = {k: name for k, name in chosen.algorithm if k.split(":")[0] in fixed}
-        if there != dict(lowering.algorithm):
-            raise _made_with("algorithm", there or AUTO, dict(lowering.algorithm))
+        there = tuple(one for one in chosen.algorithm if one[0].split(":")[0] in fixed)
+        if there != lowering.algorithm:
+            here = ",".join(map("=".join, lowering.algorithm))
+            raise _made_with("algorithm", ",".join(map("=".join, there)) or AUTO, here)
         lowering = chosen
     settings = replace(settings, lowering=lowering)
     for key, here in settings.as_record().items():
