@@ -5,7 +5,7 @@ import pytest
 
 from tests.topox_core.traces.made import Call, Kernel, Op, Style, Wait, recordings
 from tests.topox_core.traces.reading_back import sources
-from topox_core.figures.iteration.recorded import lanes
+from topox_core.figures.iteration.recorded import lanes, steps
 from topox_core.figures.palette import LIGHT, VERMILION, faded, parallelism_colour
 from topox_core.figures.rails import (
     delay as rails_delay,
@@ -28,7 +28,7 @@ from topox_core.rails.iteration import (
 from topox_core.rails.window_lengths import MAX_CLASSES, by_traffic, share_hiding
 from topox_core.rails.windows import Phase, strip, traffic_between
 from topox_core.traces.recorded.recorded_run import read_run, step_of
-from topox_core.traces.run_graph import RunGraph, call_bars
+from topox_core.traces.run_graph import RunGraph, StepTime, call_bars
 from topox_core.traces.source import ImportSettings
 
 MIB = 2**20
@@ -232,3 +232,9 @@ def test_lanes_outside_the_view_or_of_other_ranks_are_not_drawn() -> None:
         for ranks, start in views
     )
     assert 0 == none < one < both
+
+
+def test_a_click_on_a_step_of_a_recording_is_told_which() -> None:
+    rows = [StepTime(7, 20.0, 15.0), StepTime(8, 24.0, 16.0)]
+    told = [[one[0] for one in layer.customdata] for layer in steps(rows, 8, LIGHT).data]
+    assert told == [["7", "8"]] * 3

@@ -54,24 +54,25 @@ def call_colour(label: str) -> str:
 
 
 def steps(rows: Sequence[StepTime], chosen: int, theme: Theme) -> Figure:
-    """Return the steps of a recording as bars, the network's part on top, the chosen one outlined."""
+    """Return the steps of a recording as bars, the network's part on top, the chosen one outlined; a click is told the step."""
     network = [max(0.0, one.recorded_ms - one.free_ms) for one in rows]
-    parted = [
-        (
+    labelled = len(rows) <= LABELLED_STEPS
+    whole = [
+        Bar(
             k,
             one.recorded_ms,
-            part_ms,
             f"step {one.words}: {time(one.recorded_ms)}, of it network at most {time(part_ms)}",
+            text=short(one.recorded_ms) if labelled else "",
+            key=one.words,
         )
         for k, (one, part_ms) in enumerate(zip(rows, network, strict=True))
     ]
-    free = [Bar(k, whole_ms - part_ms, words) for k, whole_ms, part_ms, words in parted]
-    on_top = [Bar(k, part_ms, words, whole_ms - part_ms) for k, whole_ms, part_ms, words in parted]
-    labelled = len(rows) <= LABELLED_STEPS
-    whole = [
-        Bar(k, whole_ms, words, text=short(whole_ms) if labelled else "")
-        for k, whole_ms, _, words in parted
+    parted = [
+        (one._replace(text="", length=one.length - part_ms), part_ms)
+        for one, part_ms in zip(whole, network, strict=True)
     ]
+    free = [one for one, _ in parted]
+    on_top = [one._replace(length=part_ms, start=one.length) for one, part_ms in parted]
     outline = {"color": theme.ink, "width": [2 if r.number == chosen else 0 for r in rows]}
     standing: Look = {"standing": True, **UNFADED}
     every = max(1, math.ceil(len(rows) / LABELLED_STEPS))
