@@ -214,7 +214,7 @@ def speed_section(found: RecordedStep, theme: Theme) -> None:
         number(
             RecordedState,
             "assume_gbps",
-            label="Take sizes from a speed, Gbit/s",
+            label="Take sizes from a speed (Gbit/s)",
             step=100.0,
             placeholder="not taken",
             help="The bytes of a call are computed as the duration of its shortest kernel times this speed.",

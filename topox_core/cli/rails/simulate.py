@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+import numpy as np
+
 from topox_core.cli.shared.command import Answer, Arguments, Lines, command
 from topox_core.cli.shared.files import (
     cluster_beside,
@@ -361,7 +363,7 @@ def window_lengths(options: Arguments) -> Answer:
             "above_ms": options.above_ms,
             "share_above": share,
             "overlaps": overlaps,
-            "median_ms": float(sorted(lengths)[len(lengths) // 2]),
+            "median_ms": float(np.median(lengths)),
             "longest_ms": float(lengths.max()),
             "classes": [record_of(one, LENGTH_KEYS) for one in classes],
             "list": [asdict(one) for one in windows],
