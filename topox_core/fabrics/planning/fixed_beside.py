@@ -51,7 +51,7 @@ def in_turn(job: JobRequest, than_ms: float, stop: Stop) -> Iterator[FabricRun]:
 
 def _on_demand(request: FabricRequest, than_ms: float, stop: Stop) -> Iterator[Execution]:
     yield run_provisioned(request, stop).execution
-    settings = replace(request.settings, engine="list", switching="planned")
+    settings = replace(request.settings.by_rules, switching="planned")
     if len(request.graph) <= MAX_COMPARED_NODES and not (settings.on_slots or settings.any_port):
         slow = request.cluster.changed(reconfiguration_ms=than_ms)
         planned = solve(request.graph, slow, settings, stop).execution

@@ -173,9 +173,7 @@ def planned_lowering(job: JobRequest, run: RunLowered, provisioned: ProvisionedM
     Nothing is planned where there is nothing to choose, or where the size of the graph lets the
     provisioned controller choose: an engine plans what was chosen itself.
     """
-    own = job.settings
-    by_rules = replace(own, engine="list", clock="slots" if own.on_slots else own.clock)
-    job = replace(job, settings=by_rules)
+    job = replace(job, settings=job.settings.by_rules)
     if not job.settings.free or job.nodes > MAX_NODES:
         return job.settings.lowering
     likely = _likely(job, provisioned)
