@@ -2,13 +2,19 @@
 
 import pytest
 
+from tests.topox_core.small_graphs import cluster, compute, graph, transfer
 from topox_core.check.checker import check
 from topox_core.fabrics.crossover.verdict import verdict
+from topox_core.fabrics.fixed import static
+from topox_core.fabrics.planning import fixed_beside
+from topox_core.fabrics.planning.fixed_beside import fixed_run
 from topox_core.fabrics.planning.passed_plans import PlanChoice
 from topox_core.fabrics.planning.scheduled import schedule
 from topox_core.fabrics.run import JobRequest
+from topox_core.model.lowering_choices import Lowering
+from topox_core.runs.run import never
 from topox_core.schedule.results.result_file import to_record
-from topox_core.schedule.settings import Settings
+from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.samples import load_sample
 
 
@@ -42,3 +48,40 @@ def test_a_job_for_the_printed_model_is_planned_on_its_slots_by_rules_too_and_sh
     on_slots = JobRequest(graph, of, Settings.of(engine="list", clock="slots"))
     assert printed.key == on_slots.key
     assert listed.makespan_ms == schedule(graph, of, on_slots.settings).makespan_ms
+
+
+def forget() -> None:
+    for kept in (fixed_beside._kept, static._kept):
+        kept.clear()
+
+
+def on_circuits_by_the_task_graph(*jobs: JobRequest) -> tuple[float, Lowering]:
+    """Return how long the last of some jobs takes on circuits searched for it, and how it is lowered there."""
+    forget()
+    run = [fixed_run("static_graph", job, never) for job in jobs][-1]
+    return run.iteration_ms, run.execution.graph.lowering
+
+
+def assert_alone_as_after_each_other(one: JobRequest, other: JobRequest, *times_ms: float) -> None:
+    alone = on_circuits_by_the_task_graph(one), on_circuits_by_the_task_graph(other)
+    assert tuple(ms for ms, _ in alone) == pytest.approx(times_ms)
+    assert (
+        on_circuits_by_the_task_graph(other, one),
+        on_circuits_by_the_task_graph(one, other),
+    ) == alone
+
+
+def test_circuits_that_stay_do_not_depend_on_who_asked_on_another_clock():
+    """On continuous time a plan that changes no circuit takes 8 ms; on slots none is looked for, and the search finds 13."""
+    jobs = graph(
+        transfer("t0", 1, 0, 3),
+        transfer("t1", 0, 2, 6),
+        compute("f2", 2, 5),
+        compute("f3", 2, 3),
+        compute("f4", 0, 5, "f3"),
+    )
+    continuous, on_slots = (
+        JobRequest(jobs, cluster(4), Settings.of(free=FREE, clock=clock))
+        for clock in ("continuous", "slots")
+    )
+    assert_alone_as_after_each_other(continuous, on_slots, 8.0, 13.0)

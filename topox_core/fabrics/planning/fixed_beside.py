@@ -137,7 +137,7 @@ def fixed_run(name: str, job: JobRequest, stop: Stop) -> FabricRun:
     settings, options, started = job.settings, job.options, job.runs.get("static")
     key = (
         *(name, job.task_graph.digest, job.cluster.changed(reconfiguration_ms=0.0).digest),
-        *(settings.lowering, settings.free, settings.exclusive_devices, settings.seed),
+        *(replace(settings.question, switching="auto"), settings.seed),
         *(options.topology_variant, options.layout_by, options.layout_steps),
         started and name != "static" and (started.execution.graph.digest, started.iteration_ms),
     )
