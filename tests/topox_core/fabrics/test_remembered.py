@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.topox_core.small_graphs import cluster, compute, graph, transfer
+from tests.topox_core.small_graphs import cluster, collective, compute, graph, transfer
 from topox_core.check.checker import check
 from topox_core.fabrics.crossover.verdict import verdict
 from topox_core.fabrics.fixed import static
@@ -85,3 +85,13 @@ def test_circuits_that_stay_do_not_depend_on_who_asked_on_another_clock():
         for clock in ("continuous", "slots")
     )
     assert_alone_as_after_each_other(continuous, on_slots, 8.0, 13.0)
+
+
+def test_circuits_by_the_task_graph_do_not_depend_on_what_another_request_left_free():
+    """An exchange and a broadcast on two ports: with algorithms and rings free 4 ms, as they are lowered 5."""
+    jobs = graph(
+        collective("all_to_all", 4, 5e7, "exchange"), collective("broadcast", 4, 5e7, "broadcast")
+    )
+    of = cluster(4, ports_per_server=2, switches=2)
+    free, as_it_is = (JobRequest(jobs, of, Settings.of(free=free)) for free in (FREE, ()))
+    assert_alone_as_after_each_other(free, as_it_is, 4.0, 5.0)

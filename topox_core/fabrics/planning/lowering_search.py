@@ -240,7 +240,7 @@ def _switching_ms(run: FabricRun) -> float:
 
 
 def _run(name: str, job: JobRequest, lowering: Lowering, run: RunLowered) -> FabricRun:
-    request = replace(job.lowered(lowering), others=_others(name, job))
+    request = lowered(name, job, lowering)
     result = run(request)
     if any(result.execution.graph is one for one in request.others):
         return replace(
@@ -251,6 +251,11 @@ def _run(name: str, job: JobRequest, lowering: Lowering, run: RunLowered) -> Fab
     ):  # fixed circuits have made choices of their own
         return result
     return replace(result, chosen=LoweringChoice(lowering, job.settings.free))
+
+
+def lowered(name: str, job: JobRequest, lowering: Lowering) -> FabricRequest:
+    """Return the request of a fabric that lowers a job so, with the other graphs that it may look at."""
+    return replace(job.lowered(lowering), others=_others(name, job))
 
 
 def _others(name: str, job: JobRequest) -> tuple[TransferGraph, ...]:
