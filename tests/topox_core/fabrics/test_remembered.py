@@ -4,12 +4,15 @@ import pytest
 
 from tests.topox_core.small_graphs import cluster, collective, compute, graph, transfer
 from topox_core.check.checker import check
+from topox_core.fabrics.comparison.compare import run_with_best_lowering
+from topox_core.fabrics.controllers import phases
 from topox_core.fabrics.crossover.verdict import verdict
 from topox_core.fabrics.fixed import static
 from topox_core.fabrics.planning import fixed_beside
 from topox_core.fabrics.planning.fixed_beside import fixed_run
 from topox_core.fabrics.planning.passed_plans import PlanChoice
 from topox_core.fabrics.planning.scheduled import schedule
+from topox_core.fabrics.registry import CHOOSES
 from topox_core.fabrics.run import JobRequest
 from topox_core.model.lowering_choices import Lowering
 from topox_core.runs.run import never
@@ -51,7 +54,7 @@ def test_a_job_for_the_printed_model_is_planned_on_its_slots_by_rules_too_and_sh
 
 
 def forget() -> None:
-    for kept in (fixed_beside._kept, static._kept):
+    for kept in (fixed_beside._kept, static._kept, phases._kept):
         kept.clear()
 
 
@@ -95,3 +98,11 @@ def test_circuits_by_the_task_graph_do_not_depend_on_what_another_request_left_f
     of = cluster(4, ports_per_server=2, switches=2)
     free, as_it_is = (JobRequest(jobs, of, Settings.of(free=free)) for free in (FREE, ()))
     assert_alone_as_after_each_other(free, as_it_is, 4.0, 5.0)
+
+
+@pytest.mark.parametrize("fabric", CHOOSES)
+def test_no_run_bears_the_name_of_another_request_s_cluster(fabric):
+    jobs, of = load_sample("race")
+    for name in ("mine", "of somebody else"):
+        job = JobRequest(jobs, of.changed(name=name), Settings.of(engine="list"))
+        assert run_with_best_lowering(fabric, job).execution.cluster.name == name
