@@ -93,6 +93,19 @@ def test_a_point_does_not_hang_on_those_before_it() -> None:
     assert in_order == listed
 
 
+def test_a_seed_that_says_nothing_by_itself_counts_at_points_where_it_does() -> None:
+    """Without skew both graphs of moe are one; with it the seed says who is sent most."""
+    known: dict[str, tuple[str, float | None]] = {}
+    for seed in (1, 2):
+        parameters = {"layers": 1, "microbatches": 1, "seed": seed}
+        job = {"kind": "workload", "generator": "moe", "parameters": parameters}
+        axes = [{"key": "workload.skew", "values": [0.0, 2.0]}]
+        for one in run({"subject": job, "axes": axes, "fixed": {"fabric": "fat_tree"}}):
+            known[one.key] = (one.graph, one.measures["iteration_ms"])
+    assert len(known) == 4
+    assert len(set(known.values())) == 3
+
+
 def test_a_rail_is_the_delay_study_of_its_page() -> None:
     job, delays = preset("llama3-8b-perlmutter"), (0.0, 10.0, 200.0)
     rows = study(
