@@ -235,6 +235,24 @@ def test_own_files_are_kept_by_their_digest_and_own_choices_under_a_key_of_their
     assert "cannot be computed again" in unnamed.message
 
 
+PORTS = ("ocs_port", "patch_panel_port")
+
+
+@pytest.mark.parametrize("fabric", ["static", "scheduled"])
+def test_a_run_at_other_prices_is_another_run(fabric: str) -> None:
+    one = kept(SAMPLE)
+    found, parts = run_of(one, fabric), ({}, {"price_usd": 1.0}, {"price_usd": 2.0})
+    records = [
+        record_of_fabric_run(
+            found,
+            replace(one, catalogue=one.catalogue.changed(dict.fromkeys(PORTS, edit))),
+        )
+        for edit in parts
+    ]
+    assert len({record.key for record in records}) == len(parts)
+    assert len(set(measured(records, "dollars"))) == len(parts)
+
+
 def test_a_solve_is_kept_with_its_result_which_the_checker_finds_sound() -> None:
     one = kept(SAMPLE, reconfiguration_ms=1.0)
     result = schedule(one.resolved.graph, one.cluster, LIST)
