@@ -76,7 +76,7 @@ class JobRequest:
     @cached_property
     def by_rules(self) -> JobRequest:
         """The same planned by list scheduling, which the limits of exact solves do not concern."""
-        listing = replace(self.settings, engine="list", time_limit_s=Settings.time_limit_s)
+        listing = replace(self.settings.by_rules, time_limit_s=Settings.time_limit_s)
         return replace(self, settings=listing)
 
     def at_delay(self, delay_ms: float) -> JobRequest:

@@ -235,9 +235,14 @@ class Settings:
         return self.iteration == "repeated" and self.circuits == "continuous"
 
     @property
+    def by_rules(self) -> Settings:
+        """The same planned by list scheduling, on the clock that holds: an engine may know slots alone."""
+        return replace(self, engine="list", clock="slots" if self.on_slots else self.clock)
+
+    @property
     def question(self) -> Settings:
         """What is asked, whoever answers it and however long that may take."""
-        return replace(self, engine="list", time_limit_s=60.0, gap=0.0, seed=0, threads=1)
+        return replace(self.by_rules, time_limit_s=60.0, gap=0.0, seed=0, threads=1)
 
     @property
     def effort(self) -> Literal["first", "search", "prove"]:

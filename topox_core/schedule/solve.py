@@ -40,10 +40,7 @@ def stricter(settings: Settings, cluster: Cluster) -> tuple[Settings, ...]:
     port of a server on each switch, cabling and free choice of the switch (``any_port``) are the
     same thing; with several, free choice is stricter, since eqs 9 and 10 then grant one a switch.
     """
-    own = replace(settings, engine="list")
-    if settings.on_slots:
-        own = replace(own, clock="slots")
-    steps = []
+    own, steps = settings.by_rules, []
     if settings.share_circuits:
         steps.append(replace(own, share_circuits=False))
     if not settings.exclusive_devices:

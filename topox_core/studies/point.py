@@ -276,7 +276,8 @@ def record_of_solve(result: Result, kept: KeptRun, seconds: float = 0.0) -> RunR
     if result.execution is None:
         raise InputError(f"has no schedule to keep (status {result.status})", file="result")
     made = result.settings.as_record()
-    what: list[object] = [SCHEDULE, kept.graph.digest, kept.cluster.digest, made, kept.graph.name]
+    of = kept.graph.digest, kept.cluster.digest, made, kept.graph.name, kept.catalogue.digest
+    what: list[object] = [SCHEDULE, *of]
     if result.engine != "list":
         what += [result.makespan_ms, result.bound_ms]
     values = kept.values("scheduled")
@@ -315,7 +316,7 @@ def record_of_fabric_run(run: FabricRun, kept: KeptRun, seconds: float = 0.0) ->
     key, again = study.key(cell), _is_point(kept, run.fabric, dict(cell))
     if not again:
         made = kept.settings.as_record()
-        key = digest_of([key, run.fabric, asdict(kept.options), made])
+        key = digest_of([key, run.fabric, asdict(kept.options), made, kept.catalogue.digest])
     return kept.record(
         seconds,
         FABRIC,

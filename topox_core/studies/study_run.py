@@ -305,7 +305,7 @@ class StudyRun:
             runs = dict(zip((record.key for record in kept), self._library.add(kept), strict=True))
             self._known |= {record.key: row_of(record, runs[record.key]) for record in kept}
             self._link(runs)
-        self._shared.update({record.key: self._known[record.key] for record in records})
+        self._shared.update({record.key: self._known[record.key] for record in kept})
 
     def _link(self, runs: Mapping[str, int]) -> None:
         """Say in the library which runs are points of the study, equal ones too."""

@@ -56,7 +56,6 @@ KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 # What one point computes.
 RUN_KIND = {"rails": RAIL, "tdm": ROUND, "network": BILL}
-GENERATED = ("workload", "job")
 MINE, AGAINST = "photonic_rails", "rail_optimized"
 
 # Returns the content of a file by its digest, None if it is not kept.
@@ -285,7 +284,10 @@ def resolved_of(subject: Subject | None, graph: TaskGraph, cluster: Cluster) -> 
 def _of_graph(
     subject: Subject, graph: TaskGraph, cluster: Cluster, files: tuple[KeptInput, ...] = ()
 ) -> Resolved:
-    what = digest_of([subject.kind in GENERATED, graph.digest, cluster.digest])
+    # A parameter that changes nothing by itself, a seed without skew, counts once a point has skew.
+    workload = subject.workload
+    made_by = workload is not None and [workload.name, workload.chosen(subject.parameters)]
+    what = digest_of([made_by, graph.digest, cluster.digest])
     return Resolved(subject, graph.name, what, graph, cluster, files=files)
 
 

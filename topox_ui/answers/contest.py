@@ -151,8 +151,9 @@ def redraw_when_shorter(job: JobRequest, planned: FabricRun) -> None:
 
 
 def _key(job: JobRequest, name: str, options: FabricOptions, runs: Runs) -> str:
-    # No page gives a layout.
-    own = [getattr(options, one) for one in ENTRIES[name].options if one != "layout"]
+    # No page gives a layout; whatever else a fabric reads, circuits that stay may be beside it.
+    read = {"topology_variant", *ENTRIES[name].options} - {"layout"}
+    own = [getattr(options, one) for one in sorted(read)]
     # A plan that is better by now may be better than the ideal switch was; a plan may keep circuits
     # that were searched.
     known = [

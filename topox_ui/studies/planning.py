@@ -14,7 +14,7 @@ from topox_core.rails.presets import check_on_rail
 from topox_core.runs.identity import code_version
 from topox_core.runs.run import FunctionRun
 from topox_core.studies.ready import SHIPPED, Ready
-from topox_core.studies.study import study_of
+from topox_core.studies.study import Study, study_of
 from topox_core.studies.study_run import (
     PointRow,
     StudyPlan,
@@ -74,8 +74,8 @@ class Asked:
 
     @property
     def digest(self) -> str:
-        """Tells studies apart."""
-        return self.plan.study.digest
+        """Tells studies apart; a point that took too long may have more time in the next one."""
+        return _key(self.plan.study)
 
     @property
     def running(self) -> bool:
@@ -92,6 +92,10 @@ class Asked:
         """How many of them are not there."""
         there = {self.plan.key_of(row.number) for row in self.result.rows if row.done}
         return self.different - len(there)
+
+
+def _key(study: Study) -> str:
+    return f"{study.digest}|{study.budget.seconds_per_point}"
 
 
 def text_of(record: Mapping[str, Any]) -> str:
@@ -132,11 +136,12 @@ def asked(text: str = "") -> Asked:
     """Return a study, if none is given the page's, with what is known of it; raises InputError as :func:`take`."""
     library = existing_library()
     plan = _planned(text or StudiesState.now().of, library)
-    run = run_owner().run(POINTS, plan.study.digest)
+    key = _key(plan.study)
+    run = run_owner().run(POINTS, key)
     if isinstance(run, StudyRun):
         return Asked(plan, run.result(), library)
     if library is None:
-        kept = run_owner().results(POINTS).get(plan.study.digest)
+        kept = run_owner().results(POINTS).get(key)
         return Asked(plan, kept or StudyResult(plan.study, plan.rows(_shipped())), None)
     own = {**_shipped(), **known_rows(plan, library)}
     every = known_rows(plan, library, any_version=True)
@@ -225,9 +230,7 @@ def start(now: Asked, listed: bool = True) -> None:
         library, known = (open_library(), None) if whole else (existing_library(), dict(_shipped()))
         return StudyRun(plan, library, max(1, places), known, listed)
 
-    run_owner().start(
-        POINTS, plan.study.digest, begin, note=lambda result: "; ".join(result.lost[:2])
-    )
+    run_owner().start(POINTS, now.digest, begin, note=lambda result: "; ".join(result.lost[:2]))
 
 
 def begun_by_itself(now: Asked) -> bool:

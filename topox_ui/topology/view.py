@@ -17,6 +17,7 @@ from topox_core.fabrics.controllers.one_collective import (
 )
 from topox_core.fabrics.fixed.layout_search import LayoutAnswer, layout_by_matrix
 from topox_core.fabrics.fixed.static import graph_layout
+from topox_core.fabrics.planning.lowering_search import lowered
 from topox_core.fabrics.run import JobRequest
 from topox_core.figures.networks.topology import steps_on_ports
 from topox_core.figures.palette import Theme
@@ -81,7 +82,7 @@ def searched(job: JobRequest) -> tuple[LayoutAnswer, float | None]:
     runs, _ = run_all(at_degree, replace(contest, fabrics=fabrics))
     fixed = {name: run for name, run in runs.items() if name == "static"}
     job = replace(at_degree.by_rules, options=contest.options, runs=fixed)
-    request = job.lowered(job.settings.lowering)
+    request = lowered(fabrics[-1], job, job.settings.lowering)
     answer = layout_by_matrix(request) if by == "matrix" else graph_layout(request, session_over())
     return answer, fixed["static"].iteration_ms if fixed else None
 

@@ -260,6 +260,17 @@ def run(
     return finish(StudyRun(plan_of(study, library), library, workers))
 
 
+def test_a_point_that_took_too_long_has_more_time_where_a_study_gives_it() -> None:
+    known: dict[str, PointRow] = {}
+
+    def ended(seconds: float) -> StudyResult:
+        study = race(axes=[], budget={"seconds_per_point": seconds})
+        return finish(StudyRun(plan_of(study), None, HERE, known))
+
+    assert [row.message for row in ended(1e-9).rows] == ["took longer than 1e-09 s"]
+    assert not ended(1000.0).failed
+
+
 @pytest.mark.long
 def test_what_is_kept_is_not_computed_again_and_a_wider_study_only_computes_what_it_adds(
     tmp_path: Path,

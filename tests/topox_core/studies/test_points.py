@@ -93,6 +93,19 @@ def test_a_point_does_not_hang_on_those_before_it() -> None:
     assert in_order == listed
 
 
+def test_a_seed_that_says_nothing_by_itself_counts_at_points_where_it_does() -> None:
+    """Without skew both graphs of moe are one; with it the seed says who is sent most."""
+    known: dict[str, tuple[str, float | None]] = {}
+    for seed in (1, 2):
+        parameters = {"layers": 1, "microbatches": 1, "seed": seed}
+        job = {"kind": "workload", "generator": "moe", "parameters": parameters}
+        axes = [{"key": "workload.skew", "values": [0.0, 2.0]}]
+        for one in run({"subject": job, "axes": axes, "fixed": {"fabric": "fat_tree"}}):
+            known[one.key] = (one.graph, one.measures["iteration_ms"])
+    assert len(known) == 4
+    assert len(set(known.values())) == 3
+
+
 def test_a_rail_is_the_delay_study_of_its_page() -> None:
     job, delays = preset("llama3-8b-perlmutter"), (0.0, 10.0, 200.0)
     rows = study(
@@ -220,6 +233,24 @@ def test_own_files_are_kept_by_their_digest_and_own_choices_under_a_key_of_their
     unnamed = record_of_fabric_run(run_of(other, "fat_tree"), other)
     assert unnamed.key != record.key
     assert "cannot be computed again" in unnamed.message
+
+
+PORTS = ("ocs_port", "patch_panel_port")
+
+
+@pytest.mark.parametrize("fabric", ["static", "scheduled"])
+def test_a_run_at_other_prices_is_another_run(fabric: str) -> None:
+    one = kept(SAMPLE)
+    found, parts = run_of(one, fabric), ({}, {"price_usd": 1.0}, {"price_usd": 2.0})
+    records = [
+        record_of_fabric_run(
+            found,
+            replace(one, catalogue=one.catalogue.changed(dict.fromkeys(PORTS, edit))),
+        )
+        for edit in parts
+    ]
+    assert len({record.key for record in records}) == len(parts)
+    assert len(set(measured(records, "dollars"))) == len(parts)
 
 
 def test_a_solve_is_kept_with_its_result_which_the_checker_finds_sound() -> None:

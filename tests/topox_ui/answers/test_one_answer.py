@@ -13,6 +13,7 @@ from streamlit.runtime.scriptrunner import StopException
 
 from tests.conftest import long_after
 from tests.patience import wait_until
+from tests.topox_core.small_graphs import cluster, graph, transfer
 from tools.make_answers import first_visit
 from topox_core.fabrics.comparison.compare import compare
 from topox_core.fabrics.options import FabricOptions
@@ -150,6 +151,21 @@ def test_processes_are_started_only_when_two_ask_at_once(monkeypatch) -> None:
         go_on.set()
         assert one.result(10) == two.result(10) == "an answer"
     assert processes.start.called
+
+
+def test_planned_circuits_of_compare_stay_beside_those_of_the_algorithm_chosen():
+    """On more servers than a layout is searched for, circuits that stay are TopologyFinder's alone."""
+    jobs = graph(*(transfer(f"t{i}", i, (i + 3) % 16, 5.0 + i % 3) for i in range(16)))
+    of = cluster(1_100, ports_per_server=2, switches=2, reconfiguration_ms=50.0)
+    job, shown, compared = JobRequest(jobs, of, Settings.of(switching="fixed")), [], []
+    for variant in ("published", "released"):
+        options = FabricOptions(topology_variant=variant)
+        key = contest._key(job, "scheduled", options, {})
+        shown.append(contest._run(key, job, "scheduled", options, {}, never).iteration_ms)
+        runs = compare(jobs, of, job.by_rules.settings, ("scheduled",), options)
+        compared.append(runs["scheduled"].iteration_ms)
+    assert shown == compared
+    assert shown[0] != shown[1]
 
 
 @pytest.mark.long

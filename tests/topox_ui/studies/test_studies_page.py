@@ -40,7 +40,7 @@ from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_ui.studies.choosing import finding, point_words, view_of
 from topox_ui.studies.first_screen import came_of
 from topox_ui.studies.pictures import front_picture
-from topox_ui.studies.planning import text_of
+from topox_ui.studies.planning import Asked, text_of
 
 STUDIES, RUNS, COMPARE = "Studies", "Kept runs", "Compare"
 RECORD = {
@@ -448,6 +448,16 @@ def test_without_a_library_points_stay_in_the_session(page, owner_sets) -> None:
     wait_until(lambda: "✓ All 12 points are computed" in words(at), at.run)
     assert "this server keeps no runs" in words(at)
     assert not Path(os.environ["TOPOX_LIBRARY"]).exists()
+
+
+def test_a_study_that_gives_its_points_more_time_is_another_one_to_the_page() -> None:
+    """Points that took too long would else stand where no library tells which are missing."""
+    plans = [
+        plan_of(study_of(RECORD | {"budget": {"seconds_per_point": seconds}}, "study"))
+        for seconds in (1.0, 60.0)
+    ]
+    short, longer = (Asked(plan, StudyResult(plan.study, ()), None) for plan in plans)
+    assert short.digest != longer.digest
 
 
 def test_all_points_that_buy_most_for_a_dollar_are_named() -> None:

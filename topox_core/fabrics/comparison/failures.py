@@ -280,7 +280,7 @@ def on_ports_left(
     InputError
         If two servers that talk have no switch in common any more.
     """
-    settings = replace(job.settings, engine="list")
+    settings = job.settings.by_rules
     if not settings.on_slots:
         settings = replace(settings, switching="planned")
     whole = replace(job, settings=settings, runs={})

@@ -131,7 +131,7 @@ def phased(profile: Profile) -> Profile:
     """
     graph, planes = profile.graph, profile.wiring.switches * profile.wiring.k
     key = (
-        *(graph.digest, graph.lowering, profile.cluster.digest),
+        *(graph.digest, graph.lowering, profile.cluster),
         *(profile.tasks.devices, profile.repeats),
     )
     best = _kept.get(key)

@@ -174,7 +174,7 @@ class Sweep:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fabrics", chosen(self.fabrics))
-        object.__setattr__(self, "settings", replace(self.settings, engine="list"))
+        object.__setattr__(self, "settings", self.settings.by_rules)
         check_fits(self.task_graph, self.cluster)
         for value in self.axes.values if self.axes.by == "degree" else ():
             with_degree(self.cluster, int(value))

@@ -97,7 +97,7 @@ def graph_layout(request: FabricRequest, stop: Stop) -> LayoutAnswer:
     of, settings, options = request.cluster, request.settings, request.options
     start = request.runs.get("static")
     key = (
-        request.graph.digest,
+        (request.graph.digest, *(one.digest for one in request.others)),
         (of.servers, of.ports_per_server, of.port_gbps, of.latency_us, of.duplex),
         of.devices_per_server,
         (settings.exclusive_devices, settings.seed),

@@ -51,7 +51,7 @@ def in_turn(job: JobRequest, than_ms: float, stop: Stop) -> Iterator[FabricRun]:
 
 def _on_demand(request: FabricRequest, than_ms: float, stop: Stop) -> Iterator[Execution]:
     yield run_provisioned(request, stop).execution
-    settings = replace(request.settings, engine="list", switching="planned")
+    settings = replace(request.settings.by_rules, switching="planned")
     if len(request.graph) <= MAX_COMPARED_NODES and not (settings.on_slots or settings.any_port):
         slow = request.cluster.changed(reconfiguration_ms=than_ms)
         planned = solve(request.graph, slow, settings, stop).execution
@@ -137,7 +137,7 @@ def fixed_run(name: str, job: JobRequest, stop: Stop) -> FabricRun:
     settings, options, started = job.settings, job.options, job.runs.get("static")
     key = (
         *(name, job.task_graph.digest, job.cluster.changed(reconfiguration_ms=0.0).digest),
-        *(settings.lowering, settings.free, settings.exclusive_devices, settings.seed),
+        *(replace(settings.question, switching="auto"), settings.seed),
         *(options.topology_variant, options.layout_by, options.layout_steps),
         started and name != "static" and (started.execution.graph.digest, started.iteration_ms),
     )

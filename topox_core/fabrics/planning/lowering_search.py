@@ -173,9 +173,7 @@ def planned_lowering(job: JobRequest, run: RunLowered, provisioned: ProvisionedM
     Nothing is planned where there is nothing to choose, or where the size of the graph lets the
     provisioned controller choose: an engine plans what was chosen itself.
     """
-    own = job.settings
-    by_rules = replace(own, engine="list", clock="slots" if own.on_slots else own.clock)
-    job = replace(job, settings=by_rules)
+    job = replace(job, settings=job.settings.by_rules)
     if not job.settings.free or job.nodes > MAX_NODES:
         return job.settings.lowering
     likely = _likely(job, provisioned)
@@ -242,7 +240,7 @@ def _switching_ms(run: FabricRun) -> float:
 
 
 def _run(name: str, job: JobRequest, lowering: Lowering, run: RunLowered) -> FabricRun:
-    request = replace(job.lowered(lowering), others=_others(name, job))
+    request = lowered(name, job, lowering)
     result = run(request)
     if any(result.execution.graph is one for one in request.others):
         return replace(
@@ -253,6 +251,11 @@ def _run(name: str, job: JobRequest, lowering: Lowering, run: RunLowered) -> Fab
     ):  # fixed circuits have made choices of their own
         return result
     return replace(result, chosen=LoweringChoice(lowering, job.settings.free))
+
+
+def lowered(name: str, job: JobRequest, lowering: Lowering) -> FabricRequest:
+    """Return the request of a fabric that lowers a job so, with the other graphs that it may look at."""
+    return replace(job.lowered(lowering), others=_others(name, job))
 
 
 def _others(name: str, job: JobRequest) -> tuple[TransferGraph, ...]:

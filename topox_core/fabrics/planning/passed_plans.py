@@ -38,6 +38,7 @@ class PassedPlan:
     start_ms: FloatArray
     end_ms: FloatArray
     circuits: Circuits
+    on_slots: bool = False
 
     @staticmethod
     def of(result: Result | None) -> PassedPlan | None:
@@ -45,7 +46,7 @@ class PassedPlan:
         plan = None if result is None else result.alternative or result
         if plan is None or plan.switching == "fixed" or plan.execution is None:
             return None
-        return PassedPlan.carrying(plan.execution)
+        return replace(PassedPlan.carrying(plan.execution), on_slots=plan.settings.on_slots)
 
     @staticmethod
     def carrying(one: Execution) -> PassedPlan:
@@ -55,8 +56,11 @@ class PassedPlan:
     def serves(self, job: JobRequest) -> bool:
         """Whether the plan can be carried out on the cluster of a job: another one that lacks none of its ports.
 
-        On slots, where it stays as it is, nothing may take longer either.
+        On slots, where it stays as it is, it must be on them, and nothing may take longer either. A job whose
+        circuits are to be provisioned or fixed takes no plan of another one.
         """
+        if job.settings.switching not in ("auto", "planned"):
+            return False
         own, other = self.cluster, job.cluster
         each, others = (one.ports_per_server // one.switches for one in (own, other))
         lacks_none = (
@@ -69,7 +73,7 @@ class PassedPlan:
         if job.settings.on_slots:
             same = own.changed(reconfiguration_ms=other.reconfiguration_ms)
             shorter = other.reconfiguration_ms < own.reconfiguration_ms
-            return shorter and same.digest == other.digest
+            return self.on_slots and shorter and same.digest == other.digest
         return lacks_none and own.digest != other.digest
 
     def only_delay_differs(self, cluster: Cluster) -> bool:
