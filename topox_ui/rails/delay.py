@@ -239,12 +239,11 @@ def slowest_words(subject: Subject, control: str) -> str:
             return _crossing(curve, limit, "<b>{}</b>") if {*curve.delay_ms} >= EVERY_MS else ""
     of = (subject, subject.pattern.lane) if isinstance(subject, Listed) else subject.at(0.0).key
     slowest_ms = _searched(
-        str(hash((control, limit, of))), subject, limit, control == "provisioned"
+        str(hash((control, limit, link, of))), subject, limit, control == "provisioned", link
     )
     if slowest_ms is None:
         return "any"
-    # Nothing is slow enough, or the link start-up alone is too slow.
-    return "none" if slowest_ms < link else f"<b>{time(slowest_ms - link)}</b>"
+    return "none" if slowest_ms < 0 else f"<b>{time(slowest_ms)}</b>"
 
 
 def _findings(subject: Subject) -> str:
@@ -280,8 +279,9 @@ def _searched(
     _subject: Subject,
     limit: float,
     provisioned: bool,
+    link_up_ms: float,
 ) -> float | None:
     """Return the slowest switch, None if any will do; below 0 where none does."""
     with suppress(InputError):
-        return slowest_switch(_subject.source, limit, provisioned)
+        return slowest_switch(_subject.source, limit, provisioned, link_up_ms)
     return -1.0

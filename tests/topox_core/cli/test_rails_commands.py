@@ -41,6 +41,15 @@ def test_the_slowest_switch_is_the_one_that_just_keeps_the_limit(answered):
     assert found["slowest_switch_ms"] == pytest.approx(slowest, rel=1e-3)
 
 
+def test_the_link_start_up_of_a_nic_leaves_that_much_less_to_the_slowest_switch(answered, topox):
+    asked = f"{PAPER_JOB} --provisioning off --link-up-ms 20"
+    slowest_ms = answered(asked, "--limit-percent 5")["slowest_switch_ms"]
+    kept = answered(asked, f"--delay-ms {slowest_ms}")
+    assert kept["overhead"] == pytest.approx(0.05, rel=1e-3)
+    status, _, line = topox("rails simulate toy --limit-percent 5 --link-up-ms 60000")
+    assert status == 2 and line.endswith("with any switch: the link start-up alone takes longer\n")
+
+
 def test_windows_may_come_from_a_file(answered, folder):
     (folder / "mine.csv").write_text("length_ms;begin_ms\n2,5;10\n40;20\n")
     found = answered("rails delay --windows mine.csv --base-ms 80 --delay-ms 10")

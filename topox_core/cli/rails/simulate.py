@@ -200,7 +200,7 @@ def simulate(options: Arguments) -> Answer:
     }
     if percent_most is not None:
         record["slowest_switch_ms"] = slowest_switch(
-            iteration_source(iteration, rail), percent_most, rail.provisioned
+            iteration_source(iteration, rail), percent_most, rail.provisioned, rail.link_up_ms
         )
     note(f"{job.heading}: {len(iteration):,} nodes on {iteration.ranks:,} ranks")
     write_windows(options.output, job.heading, run.undisturbed_ms, windows)
