@@ -105,6 +105,8 @@ def test_a_rail_is_the_delay_study_of_its_page() -> None:
     records = run({"subject": {"kind": "rails", "preset": job.name}, "axes": axes})
     both = [time for row in rows for time in (row.on_demand_ms, row.provisioned_ms)]
     assert measured(records, "iteration_ms") == both
+    # A window is what a switch has time in, whatever the switch: 3.54 ms, as the page says.
+    assert [round(one, 2) for one in measured(records, "window_ms")] == [3.54] * 6
 
 
 def test_jobs_in_turns_are_the_study_of_their_page() -> None:
