@@ -75,6 +75,16 @@ def test_the_windows_it_writes_are_the_windows_it_reads(answered):
     assert [one["length_ms"] for one in made["windows"]] == [one["length_ms"] for one in found]
 
 
+def test_a_window_that_is_exactly_as_long_as_the_delay_is_long_enough(answered):
+    # The host's launch of a pass, a window of 1.7 ms, lies before three passes of one stage or the other.
+    assert answered(PAPER_JOB, "--delay-ms 1.7")["share_above_delay"] == pytest.approx(10 / 12)
+
+
+def test_the_median_of_two_windows_lies_between_them(answered, folder):
+    (folder / "two.csv").write_text("length_ms\n-1\n5\n")
+    assert answered("rails windows two.csv")["median_ms"] == 2.5
+
+
 lengths = st.floats(-1e6, 1e9, allow_nan=False)
 windows = st.builds(
     Window,

@@ -39,7 +39,9 @@ from topox_core.rails.window_lengths import (
     by_class,
     lengths_ms,
     load_windows,
+    median_ms,
     share_above,
+    share_hiding,
 )
 from topox_core.rails.windows import windows_of_execution
 from topox_core.schema.fields import fields_of
@@ -195,7 +197,7 @@ def simulate(options: Arguments) -> Answer:
         **record_of(rail, "link_up_ms provisioned"),
         "windows_counted": len(windows),
         "share_above_1_ms": share_above(windows, 1.0) if windows else None,
-        "share_above_delay": share_above(windows, rail.dark_ms) if windows else None,
+        "share_above_delay": share_hiding(windows, rail.dark_ms) if windows else None,
         **({"switches_per_rail": switches} if switches else {}),
     }
     if percent_most is not None:
@@ -361,7 +363,7 @@ def window_lengths(options: Arguments) -> Answer:
             "above_ms": options.above_ms,
             "share_above": share,
             "overlaps": overlaps,
-            "median_ms": float(sorted(lengths)[len(lengths) // 2]),
+            "median_ms": median_ms(windows),
             "longest_ms": float(lengths.max()),
             "classes": [record_of(one, LENGTH_KEYS) for one in classes],
             "list": [asdict(one) for one in windows],
