@@ -58,6 +58,7 @@ from topox_core.studies.subject import (
     Values,
 )
 from topox_core.tdm.algorithms.catalogue import BASELINE, solve
+from topox_core.tdm.algorithms.round_bounds import bounded
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Reading, Round, TdmSettings, shorter_by
 from topox_core.workloads.catalogue import generate
@@ -326,6 +327,8 @@ def round_outcome(_resolved: Resolved, values: Values, stop: Stop) -> Outcome:
     answer = base
     if algorithm != BASELINE:
         answer = solve(base.jobs, TdmSettings(algorithm, reading, seed), stop)
+    if answer.stopped_by != "cancelled":
+        answer = bounded(answer)
     phases = [phase for cycle in base.cycles for phase in cycle.phases]
     return {
         "measures": {
