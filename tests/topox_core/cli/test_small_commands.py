@@ -130,6 +130,11 @@ def test_two_jobs_that_take_turns_need_40_s_in_place_of_60(answered: Any, folder
     assert (written["format"], written["round_s"]) == ("topox-round", record["round_s"])
 
 
+def test_a_round_in_which_all_train_twice_says_what_an_iteration_takes(topox: Any) -> None:
+    assert "iteration  20 s: a round has 2 of each job" in topox(OVERLAP)[1]
+    assert "iteration" not in topox(FOUR_PODS)[1], "there a parameter server's job trains once"
+
+
 def test_iterations_a_second_count_a_parameter_server_once_a_round(answered: Any) -> None:
     record = answered(FOUR_PODS, "--eq3-literal --physical-ring --delay-inside")
     assert set(record["settings"]["reading"].values()) == {True}
