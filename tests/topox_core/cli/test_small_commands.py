@@ -97,6 +97,14 @@ def test_bytes_of_a_rail_are_the_classes_of_the_formula(answered: Any) -> None:
         assert [one["counted_bytes"] for one in classes] == [one.counted_bytes for one in expected]
 
 
+def test_a_search_counts_every_strategy_that_it_tried_also_those_after_the_proposals(
+    answered: Any,
+) -> None:
+    found = answered("strategy candle-16 --proposals 100")
+    last = found["trace"][-1]["proposal"]
+    assert found["proposals"] == 100 < last <= found["tried"]
+
+
 def test_compare_says_the_same_as_strategy_of_the_files_it_writes(answered: Any) -> None:
     files = "best.taskgraph.json", "best.cluster.json"
     record = answered(
