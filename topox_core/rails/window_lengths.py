@@ -111,8 +111,8 @@ def share_hiding(windows: Sequence[Window], dark_ms: float) -> float:
 
 
 def median_ms(windows: Iterable[Window]) -> float | None:
-    """Return the median length in ms, overlaps as 0; None where there is no window."""
-    lengths = [max(0.0, one.length_ms) for one in windows]
+    """Return the median length in ms, below 0 where most overlap; None where there is no window."""
+    lengths = [one.length_ms for one in windows]
     return float(np.median(lengths)) if lengths else None
 
 

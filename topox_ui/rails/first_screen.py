@@ -172,7 +172,7 @@ def windows_in_numbers(subject: Subject) -> None:
         ),
         (
             "Median window",
-            "–" if median is None else time(median),
+            "–" if median is None else time(max(0.0, median)),
             f"longest {time(max(0.0, longest))}",
         ),
         *(
