@@ -386,13 +386,15 @@ def study(source: Source, delays_ms: Sequence[float] = RAIL_DELAYS_MS) -> DelayS
     return DelayStudy(source.base_ms, rows, source.name)
 
 
-def slowest_switch(source: Source, limit_percent: float, provisioned: bool = True) -> float | None:
-    """Return the slowest delay, in ms, that keeps the overhead within ``limit_percent``.
+def slowest_switch(
+    source: Source, limit_percent: float, provisioned: bool = True, link_up_ms: float = 0.0
+) -> float | None:
+    """Return the slowest delay of a switch, in ms, that keeps the overhead within ``limit_percent``.
 
     None if no delay exceeds it (nothing is ever switched). Found by closing in on the true
     iteration time. A list of windows makes that time a rising function; a simulated iteration need
     not, where a slower switch changes who comes first: then the answer is a delay that keeps the
-    limit, just below one that does not.
+    limit, just below one that does not. A circuit is dark for ``link_up_ms`` more than the delay.
 
     Raises
     ------
@@ -440,7 +442,16 @@ def slowest_switch(source: Source, limit_percent: float, provisioned: bool = Tru
         else:
             before, was, low, below = low, below, guess, excess
     last = low - below * (high - low) / (over - below)
-    return last if above(last) <= 0 else low
+    dark_ms = last if above(last) <= 0 else low
+    refuse_if(
+        (
+            dark_ms < link_up_ms,
+            f"the overhead is above {limit_percent:g} % with any switch: the link start-up alone takes longer",
+        ),
+        file="settings",
+        field="limit_percent",
+    )
+    return dark_ms - link_up_ms
 
 
 def _checked(

@@ -110,6 +110,12 @@ def share_hiding(windows: Sequence[Window], dark_ms: float) -> float:
     return sum(hides(one, dark_ms) for one in windows) / len(windows) if windows else 0.0
 
 
+def median_ms(windows: Iterable[Window]) -> float | None:
+    """Return the median length in ms, below 0 where most overlap; None where there is no window."""
+    lengths = [one.length_ms for one in windows]
+    return float(np.median(lengths)) if lengths else None
+
+
 def cdf(windows: Iterable[Window | float]) -> tuple[FloatArray, FloatArray]:
     """Return (lengths ascending, share of windows up to each), the curve of Fig. 4a.
 

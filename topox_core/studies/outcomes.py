@@ -30,7 +30,7 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.rails.delay import simulation
 from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import changed
-from topox_core.rails.window_lengths import lengths_ms
+from topox_core.rails.window_lengths import median_ms
 from topox_core.rails.windows import windows_of_execution
 from topox_core.runs.latest import Latest
 from topox_core.runs.run import Stop
@@ -58,6 +58,7 @@ from topox_core.studies.subject import (
     Values,
 )
 from topox_core.tdm.algorithms.catalogue import BASELINE, solve
+from topox_core.tdm.algorithms.round_bounds import bounded
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Reading, Round, TdmSettings, shorter_by
 from topox_core.workloads.catalogue import generate
@@ -263,8 +264,7 @@ def _windows(execution: Execution) -> dict[str, float | None]:
         windows = windows_of_execution(execution)
     except InputError:  # no transfer at all
         return {"windows": 0.0, "window_ms": None}
-    median = float(np.median(lengths_ms(windows))) if windows else None
-    return {"windows": float(len(windows)), "window_ms": median}
+    return {"windows": float(len(windows)), "window_ms": median_ms(windows)}
 
 
 def _money(run: FabricRun, bill: Bill | None, values: Values) -> dict[str, float | None]:
@@ -303,15 +303,16 @@ def rail_outcome(resolved: Resolved, values: Values, _stop: Stop) -> Outcome:
     provisioned = given.get("control", "provisioned") == "provisioned"
     dark_ms = float(given.get("reconfiguration_ms", 0.0)) + float(given.get("link_up_ms", 0.0))
     run, base_ms = on_rail.at(dark_ms, provisioned), on_rail.undisturbed_ms
-    lengths = lengths_ms(run.windows) if run.windows else None
+    # A circuit change that does not fit makes its window longer: what fits is asked of those without.
+    windows = on_rail.at(0.0, provisioned).windows
     return {
         "measures": {
             "iteration_ms": run.iteration_ms,
             "undisturbed_ms": base_ms,
             "overhead": run.iteration_ms / base_ms - 1.0 if base_ms else 0.0,
             "changes": float(run.reconfigurations),
-            "windows": float(len(run.windows)),
-            "window_ms": None if lengths is None else float(np.median(lengths)),
+            "windows": float(len(windows)),
+            "window_ms": median_ms(windows),
         }
     }
 
@@ -326,6 +327,8 @@ def round_outcome(_resolved: Resolved, values: Values, stop: Stop) -> Outcome:
     answer = base
     if algorithm != BASELINE:
         answer = solve(base.jobs, TdmSettings(algorithm, reading, seed), stop)
+    if answer.stopped_by != "cancelled":
+        answer = bounded(answer)
     phases = [phase for cycle in base.cycles for phase in cycle.phases]
     return {
         "measures": {

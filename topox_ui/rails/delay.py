@@ -18,6 +18,7 @@ from topox_core.text.numbers import capitalised, delay_label, percent, plural, t
 from topox_ui.rails.state import AUTHORS_PRESET, CONTROLS, RailsState
 from topox_ui.rails.subject import (
     CURVE_AT_ONCE,
+    RUN_AT_ONCE,
     Listed,
     Simulated,
     Subject,
@@ -227,24 +228,25 @@ def _table(curves: Curves) -> Content:
 def slowest_words(subject: Subject, control: str) -> str:
     """Return the slowest switch that keeps the limit under a control, in HTML; the link start-up is taken off.
 
-    ``any``, ``none``, or its delay; empty while too few delays of a large job are simulated. A small job
-    is asked itself; of a large one the curve's points are joined by straight lines.
+    ``any``, ``none``, or its delay; empty while the curve of a large job is not simulated. A job is asked
+    itself, for between two points a curve may jump; of the largest they are joined by straight lines.
     """
     limit, link = RailsState.now().limit, RailsState.now().link_up_ms
     if isinstance(subject, Simulated):
         with suppress(InputError):  # what cannot be simulated is said where its curve would be
             answered(_questions(subject))
-        if nodes_of(subject.job) > CURVE_AT_ONCE:
-            curve = curves_of(subject)[control]
-            return _crossing(curve, limit, "<b>{}</b>") if {*curve.delay_ms} >= EVERY_MS else ""
+        nodes, curve = nodes_of(subject.job), curves_of(subject)[control]
+        if nodes > CURVE_AT_ONCE and not {*curve.delay_ms} >= EVERY_MS:
+            return ""
+        if nodes > RUN_AT_ONCE:
+            return _crossing(curve, limit, "<b>{}</b>")
     of = (subject, subject.pattern.lane) if isinstance(subject, Listed) else subject.at(0.0).key
     slowest_ms = _searched(
-        str(hash((control, limit, of))), subject, limit, control == "provisioned"
+        str(hash((control, limit, link, of))), subject, limit, control == "provisioned", link
     )
     if slowest_ms is None:
         return "any"
-    # Nothing is slow enough, or the link start-up alone is too slow.
-    return "none" if slowest_ms < link else f"<b>{time(slowest_ms - link)}</b>"
+    return "none" if slowest_ms < 0 else f"<b>{time(slowest_ms)}</b>"
 
 
 def _findings(subject: Subject) -> str:
@@ -280,8 +282,9 @@ def _searched(
     _subject: Subject,
     limit: float,
     provisioned: bool,
+    link_up_ms: float,
 ) -> float | None:
     """Return the slowest switch, None if any will do; below 0 where none does."""
     with suppress(InputError):
-        return slowest_switch(_subject.source, limit, provisioned)
+        return slowest_switch(_subject.source, limit, provisioned, link_up_ms)
     return -1.0

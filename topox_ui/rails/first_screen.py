@@ -12,7 +12,7 @@ from topox_core.figures.rails.windows import cdf
 from topox_core.model.arrays.intervals import covered_ms
 from topox_core.rails.iteration import Window
 from topox_core.rails.technologies import PORTS_PER_GPU, SPLIT_NOTE, WIDEST
-from topox_core.rails.window_lengths import hides
+from topox_core.rails.window_lengths import hides, median_ms
 from topox_core.rails.windows import Phase
 from topox_core.text.numbers import count, percent, plural, short, time
 from topox_ui.rails.delay import over
@@ -149,7 +149,8 @@ def windows_in_numbers(subject: Subject) -> None:
     base, (on_demand, provisioned) = subject.base_ms, subject.both_ms(dark)
     enough, every, share = _long(pattern.windows, dark)
     mine = [one.length_ms for one in pattern.of(pattern.lane)[1]]
-    lengths = [max(0.0, one.length_ms) for one in pattern.windows]
+    median = median_ms(pattern.windows)
+    longest = max((one.length_ms for one in pattern.windows), default=0.0)
     overlaps = sum(one.length_ms <= 0 for one in pattern.windows)
     how = "by formula" if isinstance(subject, Listed) else "simulated"
     kpis(
@@ -171,8 +172,8 @@ def windows_in_numbers(subject: Subject) -> None:
         ),
         (
             "Median window",
-            time(float(np.median(lengths))) if lengths else "–",
-            f"longest {time(max(lengths, default=0.0))}",
+            "–" if median is None else time(max(0.0, median)),
+            f"longest {time(max(0.0, longest))}",
         ),
         *(
             (name, time(max(0.0, takes - base)), f"{over(takes / base - 1)}, {how}")

@@ -41,6 +41,15 @@ def test_the_slowest_switch_is_the_one_that_just_keeps_the_limit(answered):
     assert found["slowest_switch_ms"] == pytest.approx(slowest, rel=1e-3)
 
 
+def test_the_link_start_up_of_a_nic_leaves_that_much_less_to_the_slowest_switch(answered, topox):
+    asked = f"{PAPER_JOB} --provisioning off --link-up-ms 20"
+    slowest_ms = answered(asked, "--limit-percent 5")["slowest_switch_ms"]
+    kept = answered(asked, f"--delay-ms {slowest_ms}")
+    assert kept["overhead"] == pytest.approx(0.05, rel=1e-3)
+    status, _, line = topox("rails simulate toy --limit-percent 5 --link-up-ms 60000")
+    assert status == 2 and line.endswith("with any switch: the link start-up alone takes longer\n")
+
+
 def test_windows_may_come_from_a_file(answered, folder):
     (folder / "mine.csv").write_text("length_ms;begin_ms\n2,5;10\n40;20\n")
     found = answered("rails delay --windows mine.csv --base-ms 80 --delay-ms 10")
@@ -64,6 +73,16 @@ def test_the_windows_it_writes_are_the_windows_it_reads(answered):
     assert (made["delay_ms"], made["switches_per_rail"]) == (25, 1)
     found = answered("rails windows w.windows.json")["list"]
     assert [one["length_ms"] for one in made["windows"]] == [one["length_ms"] for one in found]
+
+
+def test_a_window_that_is_exactly_as_long_as_the_delay_is_long_enough(answered):
+    # The host's launch of a pass, a window of 1.7 ms, lies before three passes of one stage or the other.
+    assert answered(PAPER_JOB, "--delay-ms 1.7")["share_above_delay"] == pytest.approx(10 / 12)
+
+
+def test_the_median_of_two_windows_lies_between_them(answered, folder):
+    (folder / "two.csv").write_text("length_ms\n-1\n5\n")
+    assert answered("rails windows two.csv")["median_ms"] == 2
 
 
 lengths = st.floats(-1e6, 1e9, allow_nan=False)

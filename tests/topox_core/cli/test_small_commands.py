@@ -97,6 +97,14 @@ def test_bytes_of_a_rail_are_the_classes_of_the_formula(answered: Any) -> None:
         assert [one["counted_bytes"] for one in classes] == [one.counted_bytes for one in expected]
 
 
+def test_a_search_counts_every_strategy_that_it_tried_also_those_after_the_proposals(
+    answered: Any,
+) -> None:
+    found = answered("strategy candle-16 --proposals 100")
+    last = found["trace"][-1]["proposal"]
+    assert found["proposals"] == 100 < last <= found["tried"]
+
+
 def test_compare_says_the_same_as_strategy_of_the_files_it_writes(answered: Any) -> None:
     files = "best.taskgraph.json", "best.cluster.json"
     record = answered(
@@ -128,6 +136,11 @@ def test_two_jobs_that_take_turns_need_40_s_in_place_of_60(answered: Any, folder
     assert record["cycles"][0]["stages"][-1]["end_s"] == record["round_s"]
     written = json.loads((folder / "overlap.round.json").read_text())
     assert (written["format"], written["round_s"]) == ("topox-round", record["round_s"])
+
+
+def test_a_round_in_which_all_train_twice_says_what_an_iteration_takes(topox: Any) -> None:
+    assert "iteration  20 s: a round has 2 of each job" in topox(OVERLAP)[1]
+    assert "iteration" not in topox(FOUR_PODS)[1], "there a parameter server's job trains once"
 
 
 def test_iterations_a_second_count_a_parameter_server_once_a_round(answered: Any) -> None:

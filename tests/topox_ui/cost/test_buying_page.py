@@ -185,6 +185,8 @@ def test_a_sample_has_one_answer_at_whichever_delay_it_is_loaded(visit: Any) -> 
         wait_until(lambda at=at: bool(at.exception) or "cancel_buy" not in buttons(at), at.run)
         assert not at.exception
         told.add(re.search("an iteration costs .*? less", words(at))[0])
+        # As on Per iteration, and as the command computes it.
+        assert "send in an order would take at most 104 ms" in words(at)
         forget_answers()
     assert len(told) == 1
 

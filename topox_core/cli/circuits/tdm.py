@@ -36,6 +36,7 @@ from topox_core.tdm.model.jobs import (
 )
 from topox_core.tdm.model.jobs_file import dump_jobs, load_jobs, validated
 from topox_core.tdm.model.round_file import to_record
+from topox_core.tdm.model.rounds import iterations_alike
 from topox_core.tdm.model.traffic import TooFewPortsError
 
 PROGRESS_EVERY_S = 1.0
@@ -138,10 +139,13 @@ def _lines(
     groups, how = answer.jobs.network.pod_groups, ended(answer.stopped_by, answer.wall_s)
     without = f"{figure(non_tdm_s, 's')}; saved: {percent(saved)}"
     held = f"{figure(answer.bound_s, 's')} for {answer.bound.holds_for}"
+    each = iterations_alike(answer.jobs)
+    of_each = f"{figure(answer.round_s / max(each, 1), 's')}: a round has {each:g} of each job"
     mean = f"{figure(answer.mean_round_s, 's')}; every pod group has its own barrier"
     yield table(
         ("jobs", f"{len(answer.jobs):,} in {groups:,} pod groups; groups {sizes}"),
         ("round", f"{figure(answer.round_s, 's')} by {answer.algorithm}, {how}"),
+        each > 1 and ("iteration", of_each),
         ("non-TDM", "ports are too few for all jobs at once" if non_tdm_s is None else without),
         ("bound", f"{held}, gap {percent(answer.gap)}: {answer.bound.by}"),
         len(answer.cycles) > 1 and ("mean round", mean),

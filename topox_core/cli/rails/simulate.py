@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-import numpy as np
-
 from topox_core.cli.shared.command import Answer, Arguments, Lines, command
 from topox_core.cli.shared.files import (
     cluster_beside,
@@ -41,7 +39,9 @@ from topox_core.rails.window_lengths import (
     by_class,
     lengths_ms,
     load_windows,
+    median_ms,
     share_above,
+    share_hiding,
 )
 from topox_core.rails.windows import windows_of_execution
 from topox_core.schema.fields import fields_of
@@ -197,12 +197,12 @@ def simulate(options: Arguments) -> Answer:
         **record_of(rail, "link_up_ms provisioned"),
         "windows_counted": len(windows),
         "share_above_1_ms": share_above(windows, 1.0) if windows else None,
-        "share_above_delay": share_above(windows, rail.dark_ms) if windows else None,
+        "share_above_delay": share_hiding(windows, rail.dark_ms) if windows else None,
         **({"switches_per_rail": switches} if switches else {}),
     }
     if percent_most is not None:
         record["slowest_switch_ms"] = slowest_switch(
-            iteration_source(iteration, rail), percent_most, rail.provisioned
+            iteration_source(iteration, rail), percent_most, rail.provisioned, rail.link_up_ms
         )
     note(f"{job.heading}: {len(iteration):,} nodes on {iteration.ranks:,} ranks")
     write_windows(options.output, job.heading, run.undisturbed_ms, windows)
@@ -363,7 +363,7 @@ def window_lengths(options: Arguments) -> Answer:
             "above_ms": options.above_ms,
             "share_above": share,
             "overlaps": overlaps,
-            "median_ms": float(np.median(lengths)),
+            "median_ms": median_ms(windows),
             "longest_ms": float(lengths.max()),
             "classes": [record_of(one, LENGTH_KEYS) for one in classes],
             "list": [asdict(one) for one in windows],

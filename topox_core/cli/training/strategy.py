@@ -163,7 +163,7 @@ def _search(options: Arguments, model: Model) -> Answer:
     _write_strategy(options, graph, result.strategy)
     record = {
         **head,
-        **record_of(result, "iteration_ms start_ms speed_up stopped_by proposals"),
+        **record_of(result, "iteration_ms start_ms speed_up stopped_by proposals tried"),
         "start": _started(graph, result.start, bool(fixed)),
         "proved": proof,
         "moves": len(result.moves),
@@ -267,7 +267,7 @@ def _search_lines(
         ("speed-up", figure(record["speed_up"])),
         (
             "tried",
-            f"{record['proposals']:,} proposals, {record['moves']:,} moves, {figure(record['wall_s'], 's')}",
+            f"{record['tried']:,} strategies, {record['moves']:,} moves, {figure(record['wall_s'], 's')}",
         ),
         ("partitions", partitions),
     )
@@ -279,7 +279,7 @@ def _search_lines(
         )
         times = f"{figure(move.before_ms)} to {figure(move.after_ms, 'ms')}"
         more = and_more(len(move.after), 2)
-        yield f"proposal {move.proposal}: {where or 'new topology'}{more}: {times}"
+        yield f"strategy {move.proposal:,}: {where or 'new topology'}{more}: {times}"
 
 
 def _plans(options: Arguments, model: Model) -> Answer:
