@@ -276,7 +276,7 @@ def questions_turned(
 
 def _slowest(found: Slowest) -> str:
     if found.wins_ms is None:
-        return f"No delay is short enough: it loses even at {time(FASTEST_MS)}."
+        return f"No delay is short enough: it does not win even at {time(FASTEST_MS)}."
     if found.loses_ms is None:
         return f"Every delay is short enough: it wins even at {time(SLOWEST_MS)}."
     won, lost = apart([found.wins_ms, found.loses_ms])
