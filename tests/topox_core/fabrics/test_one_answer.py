@@ -190,6 +190,7 @@ def test_every_comparison_of_a_sample_has_its_plan_of_the_release_where_that_is_
     run = run_with_best_lowering("scheduled", job)
     assert run.iteration_ms == plan.on(job)[1].makespan_ms
     assert check(graph, of, to_record(run.result)).ok
+    assert run.as_record()["chosen"] == run.execution.graph.lowering.choices()
     monkeypatch.setattr(scheduled, "shipped_plan", lambda _job: None)
     assert run.iteration_ms < run_with_best_lowering("scheduled", job).iteration_ms
 

@@ -246,9 +246,8 @@ def _run(name: str, job: JobRequest, lowering: Lowering, run: RunLowered) -> Fab
         return replace(
             result, chosen=LoweringChoice(result.execution.graph.lowering, job.settings.free)
         )
-    if (
-        not _chooses(name, job) or result.chosen is not None
-    ):  # fixed circuits have made choices of their own
+    # Fixed circuits have made choices of their own.
+    if not _chooses(name, job) or result.chosen is not None:
         return result
     return replace(result, chosen=LoweringChoice(lowering, job.settings.free))
 

@@ -131,8 +131,13 @@ def better_run(run: FabricRun, result: Result) -> FabricRun:
     if result.switching == "fixed":
         better = replace(run, execution=result.execution or run.execution, result=result)
     else:
-        better = replace(planned_run(result), chosen=run.chosen)
-    return replace(better, bound_ms=max(run.bound_ms, result.bound_ms), bound_by=result.bound_by)
+        better = planned_run(result)
+    return replace(
+        better,
+        bound_ms=max(run.bound_ms, result.bound_ms),
+        bound_by=result.bound_by,
+        chosen=run.chosen and replace(run.chosen, lowering=result.settings.lowering),
+    )
 
 
 def schedule(
